@@ -60,6 +60,16 @@ class Leave(Command):
 
 
 @dataclass(frozen=True, slots=True)
+class Move(Command):
+    """Leave this place, and join again at another one, which the guide finds.
+
+    Nothing happens to a broker that is not on the ring, or alone on it.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class PutRecord(Command):
     """Own this record, or change it; copies go to ring neighbours.
 
@@ -120,6 +130,7 @@ class JoinWaits(Fact):
     """This broker is on no ring yet; told every few seconds."""
 
     answers: tuple[tuple[str, str], ...]  #: URL of each seed, and what it has answered
+    why: str = ""  #: what a member has said that is to be waited for; empty: nothing
 
 
 @dataclass(frozen=True, slots=True)

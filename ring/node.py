@@ -39,11 +39,13 @@ from ring.facts import (
     Leave,
     Locate,
     Located,
+    Move,
     PutRecord,
     ReportLoad,
     Reseed,
 )
 from ring.geometry import RING_SIZE
+from ring.joining.guide import Guide
 from ring.records.holders import BackupStatus
 from ring.verdicts import Ruling
 from ring.wire.messages import Heartbeat, Member, Purpose, Relay
@@ -66,6 +68,10 @@ class RingNode:
         self._on_message = dispatch.messages
         self._on_timer = dispatch.timers
         self._followed = (-1, -1)  #: generation of links and version of our view, for the duties
+
+    def be_guided(self, guide: Guide) -> None:
+        """Let the layer above say where newcomers are to stand, and what this one wishes."""
+        self.parts.owner.guide = self.parts.newcomer.guide = guide
 
     # ── what a driver and the layer above see ─────────────────────────────────────────────────
 
@@ -277,6 +283,8 @@ class RingNode:
             self._membership.reseed(command.seeds)
         elif isinstance(command, Leave):
             self._membership.leave(command.turn)
+        elif isinstance(command, Move):
+            self._membership.move(command.reason)
         elif isinstance(command, Locate):
             self._locate(command)
         elif isinstance(command, PutRecord):

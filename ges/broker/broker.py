@@ -18,6 +18,7 @@ from ges.discovery.watching import Watching
 from ges.node import BrokerNode
 from ges.sessions.clients import Clients
 from ges.stack import Stack
+from ges.units.entry_rules import parse_rules
 from ges.wire.link_codec import LINK_CODEC
 from ges.wire.status import Status
 from overlay.address import Address, parse_url
@@ -36,7 +37,7 @@ from ring.facts import Found, Join, Leave, Reseed
 #: Settings that can change while a broker runs.
 CHANGEABLE = (
     *("access", "tokens", "limits", "slow_clients", "seeds", "targets", "grace_s"),
-    "logs_traces",
+    *("logs_traces", "admit", "gateways"),
 )
 
 READ_SECONDS = 1.0  #: between two readings of the queues of all links
@@ -124,6 +125,8 @@ class Broker:
             )
             self.parts.limits.become(config.limits)
             self.parts.clients.policy = config.slow_clients
+            entry = parse_rules(self.config.admit, self.config.gateways)
+            self.node.units.placement.entry = entry
             self.parts.log_traces(wanted=config.logs_traces)
             if config.seeds != before.seeds and self._has_begun:
                 self.parts.driver.give(Reseed(self._seeds))

@@ -35,8 +35,9 @@ def tell(log: Log, fact: Fact) -> None:
     match fact:
         case Joined(member, contact):
             log.info("joined", ring_id=member.ring_id, contact=short(contact or "nobody"))
-        case JoinWaits(answers):
-            log.warning("not joined yet", seeds=dict(answers))
+        case JoinWaits(answers, why):
+            waits = {"waits_for": why} if why else {}
+            log.warning("not joined yet", seeds=dict(answers), **waits)
         case JoinDelayed(reason, retry_ns):
             log.debug("join delayed", why=reason, retry_in_s=round(retry_ns / 1e9, 2))
         case JoinRejected(reason):

@@ -8,6 +8,7 @@ from ges.broker.link_status import link_statuses, relay_path_statuses
 from ges.broker.parts import Parts
 from ges.gateways.losses import Severity
 from ges.node import BrokerNode
+from ges.units.unit_names import written
 from ges.wire.status import (
     IncidentStatus,
     LevelStatus,
@@ -91,6 +92,8 @@ def describe(parts: Parts) -> Status:
             for at_ns, lost in node.losses.recent
         ),
         levels=_levels(node),
+        unit=written(units.names),
+        unit_wanted=written(units.placement.wish),
     )
 
 

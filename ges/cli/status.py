@@ -88,7 +88,7 @@ def _print_losses(found: Status) -> None:
     """Show units that are cut off, and the last lost connections between units."""
     from rich.table import Table
 
-    from ges.operations.unit_tree import LEVEL_NAMES
+    from ges.units.unit_names import LEVEL_NAMES
 
     out = console()
     for at in found.levels:
@@ -119,6 +119,10 @@ def _print(found: Status) -> None:
         f"{'with' if found.secure else 'without'} identity"
     )
     out.print(f"  {_unit(found)}")
+    if found.unit or found.unit_wanted:
+        is_elsewhere = found.unit != found.unit_wanted
+        wished = f", and is to be in {found.unit_wanted or 'one without a name'}"
+        out.print(f"  unit {found.unit or 'without a name'}{wished if is_elsewhere else ''}")
     if found.identity is not None:
         own = found.identity
         out.print(

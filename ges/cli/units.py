@@ -89,19 +89,23 @@ def _judge(
 def _print(tree: list[Unit]) -> None:
     from rich.table import Table
 
-    from ges.operations.unit_tree import LEVEL_NAMES
+    from ges.units.unit_names import LEVEL_NAMES
 
-    columns = ("unit", "is a", "members", "steward", "from", "to", "gatekeepers", "secure part")
-    table = Table(*columns, box=None)
+    units = [unit for top in tree for unit in top.walk()]
+    named = ("name",) if any(unit.given_name for unit in units) else ()
+    columns = ("is a", "members", "steward", "from", "to", "gatekeepers", "secure part")
+    table = Table("unit", *named, *columns, box=None)
     for top in tree:
         for unit in top.walk():
             inside = len(unit.brokers)
             table.add_row(
                 unit.name,
+                *((unit.given_name or "-",) if named else ()),
                 LEVEL_NAMES[unit.level],
                 counted(inside, "broker")
                 if unit.level == 1
-                else f"{counted(len(unit.units), LEVEL_NAMES[unit.level - 1])}, {inside} brokers",
+                else f"{counted(len(unit.units), LEVEL_NAMES[unit.level - 1])}, "
+                f"{counted(inside, 'broker')}",
                 unit.steward.name or short(unit.steward.uid),
                 str(unit.arc.lo),
                 str(unit.arc.hi),
@@ -122,6 +126,7 @@ def _as_json(walk: Walk, tree: list[Unit], found: list[str]) -> dict[str, object
 def _unit_as_json(unit: Unit) -> dict[str, object]:
     made: dict[str, object] = {
         "path": unit.name,
+        "name": unit.given_name,
         "level": unit.level,
         "lo": unit.arc.lo,
         "hi": unit.arc.hi,

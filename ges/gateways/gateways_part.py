@@ -213,6 +213,14 @@ class GatewaysPart(Part):
         """Return the node at which a packed address lies, as a mask; 0: here, or unknown."""
         return self._naming.nodes.towards(address, self._naming.slot)
 
+    def node_at(self, place: int) -> int | None:
+        """Return the other unit in which a ring id lies; None: this cluster, or unknown."""
+        return self._naming.nodes.at(place)
+
+    def common_level(self, place: int) -> int:
+        """Return the level of the smallest unit in which both this broker and a ring id are."""
+        return self._naming.nodes.common_level(place)
+
     def take_moves(self) -> Mapping[LinkClass, Moves]:
         """Return, once, what has moved to other next hops."""
         moves, self._moves = self._moves, {}

@@ -31,6 +31,7 @@ from ges.http.observer import Observer
 from ges.http.server import AdminServer
 from ges.http.settings import AdminSettings
 from ges.http.tail import event_tail
+from ges.units.unit_names import written
 from ges.wire.topics import check_filter
 from overlay.errors import ChordalError
 from overlay.wording import printable
@@ -170,6 +171,7 @@ class AdminApp:
         ]
         found = {
             "steward": units.steward,
+            "unit": written(units.names),
             "members": members,
             "limit": units.limit,
             "contexts": units.contexts,

@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ges.units.arcs import WHOLE, Arc
+from ges.units.unit_names import LEVEL_NAMES, written
 from ges.wire.status import ContextStatus, Status
 from ges.wire.unit_messages import TOP_LEVEL
 from overlay.ids import short
 from overlay.wording import counted
-
-LEVEL_NAMES = ("broker", "cluster", "super-cluster", "super-super-cluster")
 
 
 @dataclass(slots=True)
@@ -33,6 +32,12 @@ class Unit:
     units: list[Unit] = field(default_factory=list)  #: in it; none in a cluster
     #: Brokers in it with links to other units of its context.
     gatekeepers: list[Status] = field(default_factory=list)
+    given: tuple[str, ...] = ()  #: names from the top, empty where it has none
+
+    @property
+    def given_name(self) -> str:
+        """The names that operators have given it and the units around it, with slashes."""
+        return written(self.given) if self.given and self.given[-1] else ""
 
     @property
     def name(self) -> str:
@@ -64,7 +69,7 @@ def unit_tree(brokers: Sequence[Status]) -> tuple[list[Unit], list[str]]:
     if len(limits) > 1:
         found.append(f"brokers go by different limits of units: {_listed(sorted(limits))}")
     limit = min(limits, default=0)
-    units = _units(known, TOP_LEVEL, WHOLE, limit, (), found) if known else []
+    units = _units(known, TOP_LEVEL, WHOLE, limit, (), (), found) if known else []
     addresses = Counter(status.address for status in known)
     without = addresses.pop(None, 0)
     if without:
@@ -79,6 +84,7 @@ def _units(
     arc: Arc,
     limit: int,
     path: tuple[int, ...],
+    names: tuple[str, ...],
     found: list[str],
 ) -> list[Unit]:
     where = f"in {LEVEL_NAMES[level + 1]} {_path(path)}" if path else "in the overlay"
@@ -98,10 +104,11 @@ def _units(
             found.append(f"{LEVEL_NAMES[level]} {_path(here)} has no brokers: wait a minute")
             continue
         steward = min(inside, key=lambda status: inner.at(_place(status)))
-        made = Unit(here, level, inner, steward, inside)
+        given = (*names, unit.name)
+        made = Unit(here, level, inner, steward, inside, given=given)
         units.append(made)
         if level > 1:
-            made.units = _units(inside, level - 1, inner, limit, here, found)
+            made.units = _units(inside, level - 1, inner, limit, here, given, found)
         else:
             _judge_cluster(made, limit, found)
     if table.steward != first.uid:
@@ -155,6 +162,10 @@ def _judge_cluster(cluster: Unit, limit: int, found: list[str]) -> None:
     for status in cluster.brokers:
         if status.address is not None and not status.address.startswith(cluster.name + "."):
             found.append(f"{where} stands {short(status.uid)}, with the address {status.address}")
+        if status.unit_wanted != written(cluster.given):
+            stands = f"stands in {written(cluster.given) or 'units without names'}"
+            wish = status.unit_wanted or "units without names"
+            found.append(f"{where} {short(status.uid)} {stands}, and is to stand in {wish}")
         if status.members != len(cluster.brokers):
             known = f"knows {counted(status.members, 'member')}"
             found.append(f"{where} {short(status.uid)} {known}, {len(cluster.brokers)} stand there")

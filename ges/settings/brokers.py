@@ -8,6 +8,7 @@ from ges.broker.config import BrokerConfig
 from ges.discovery.targets import parse_announce, parse_join
 from ges.settings.forms import LOOPBACK
 from ges.settings.schema import LogLevel, Settings
+from ges.units.unit_names import parse_unit
 from overlay.address import parse_endpoint
 from overlay.limits import LIMITS, SPARE_FILES
 from overlay.limits import Limits as OverlayLimits
@@ -52,6 +53,9 @@ def broker_config(settings: Settings, open_files: int | None = None) -> BrokerCo
         gap_rule=settings.ring.gaps,
         backups=settings.ring.backups,
         unit_limit=settings.ring.unit_limit,
+        unit=parse_unit(settings.unit),
+        admit=settings.units.admit,
+        gateways=settings.units.gateways,
         express_ms=1000 * settings.express.range,
         express_budget_ms=1000 * settings.express.budget,
         relay_gain_share=settings.relays.gain_share,

@@ -8,6 +8,8 @@ from typing import Any
 from ges.discovery.targets import parse_announce, parse_join
 from ges.settings.quantities import bytes_of, bytes_text, seconds_of, time_text
 from ges.settings.setting import Form
+from ges.units.entry_rules import parse_rules
+from ges.units.unit_names import parse_unit
 from overlay.address import parse_endpoint
 from overlay.wire.greetings import check_overlay
 
@@ -66,6 +68,25 @@ def _read_announce(written: Any) -> str:  # noqa: ANN401
     return text
 
 
+def _read_unit(written: Any) -> str:  # noqa: ANN401
+    if not isinstance(written, str):
+        raise ValueError
+    parse_unit(written)
+    return written
+
+
+def _read_admit(written: Any) -> list[str]:  # noqa: ANN401
+    if not isinstance(written, list) or not all(isinstance(each, str) for each in written):
+        raise ValueError
+    return [*parse_rules(written).admit]
+
+
+def _read_gateways(written: Any) -> list[int]:  # noqa: ANN401
+    if not isinstance(written, list) or any(isinstance(each, bool | float) for each in written):
+        raise ValueError
+    return [*parse_rules((), map(int, written)).gateways]
+
+
 def _read_overlay(written: Any) -> str:  # noqa: ANN401
     if not isinstance(written, str):
         raise ValueError
@@ -88,5 +109,15 @@ BROKERS = Form(
     is_list=True,
 )
 ANNOUNCE = Form("mdns: or mdns:ADDRESS", _read_announce, str, alone="mdns:")
+ADMIT = Form(
+    'a list of ranges of addresses and of uids, such as ["10.1.0.0/16"]',
+    _read_admit,
+    list,
+    is_list=True,
+)
+GATEWAYS = Form(
+    "four numbers from 1 to 64, such as [64, 16, 8, 8]", _read_gateways, list, is_list=True
+)
+UNIT = Form("one to three names, such as eu/fra/a", _read_unit, str)
 OVERLAY = Form("the name of an overlay", _read_overlay, str)
 PATH = Form("a path", _read_path, str)

@@ -15,7 +15,18 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
 
-from ges.settings.forms import ANNOUNCE, BROKERS, ENDPOINT, LISTEN, OVERLAY, PATH, TIME
+from ges.settings.forms import (
+    ADMIT,
+    ANNOUNCE,
+    BROKERS,
+    ENDPOINT,
+    GATEWAYS,
+    LISTEN,
+    OVERLAY,
+    PATH,
+    TIME,
+    UNIT,
+)
 from ges.settings.limits import Limits
 from ges.settings.setting import Part, setting
 from ges.units.address import UNIT_LIMIT
@@ -109,6 +120,32 @@ class Ring(Part, frozen=True):
             le=UNIT_LIMIT,
         ),
     ] = UNIT_LIMIT
+
+
+class Units(Part, frozen=True):
+    """Who comes into the cluster of this broker."""
+
+    admit: Annotated[
+        tuple[str, ...],
+        setting(
+            "Newcomers that this broker lets into its cluster: ranges of addresses at which others "
+            "call them, and uids of identities. None: everybody. Give it to all brokers of the "
+            "cluster.",
+            *("--admit", "RANGE|uid:HEX32,..."),
+            form=ADMIT,
+            reloads=True,
+        ),
+    ] = ()
+    gateways: Annotated[
+        tuple[int, ...],
+        setting(
+            "Links of each level, 0 to 3, from which on this broker takes no newcomer beside it "
+            "that would be one more. None: no limit.",
+            *("--gateways", "N,N,N,N"),
+            form=GATEWAYS,
+            reloads=True,
+        ),
+    ] = ()
 
 
 class Express(Part, frozen=True):
@@ -297,6 +334,16 @@ class Settings(Part, frozen=True):
     overlay: Annotated[str, setting("Name of the overlay.", "--overlay", "NAME", form=OVERLAY)] = (
         "chordal"
     )
+    unit: Annotated[
+        str,
+        setting(
+            "Names of the unit that this broker is to be in, from the top: super-super-cluster, "
+            "super-cluster, cluster; one to three. Levels that are not named form by themselves. "
+            "None: any unit without a name.",
+            *("--unit", "NAME[/NAME[/NAME]]"),
+            form=UNIT,
+        ),
+    ] = ""
     data: Annotated[
         Path | None,
         setting(
@@ -334,6 +381,7 @@ class Settings(Part, frozen=True):
     security: Security = Security()
     limits: Limits = Limits()
     ring: Ring = Ring()
+    units: Units = Units()
     express: Express = Express()
     relays: Relays = Relays()
     admin: Admin = Admin()

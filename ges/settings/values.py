@@ -115,7 +115,7 @@ def shown(setting: Setting, value: Any) -> str:  # noqa: ANN401
     """Return a value for people; ``-`` for none."""
     found = written(setting, value)
     if isinstance(found, list):
-        found = ",".join(found)
+        found = ",".join(map(str, found))
     if isinstance(found, float):
         found = f"{found:.10g}"
     return "-" if found is None or found == "" else f"{found}"

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
+from ges.profiles.group_index import Group
 from ges.profiles.index import ProfileIndex
 from ges.units.address import LEVELS
 from ges.units.arcs import Arc
@@ -80,14 +81,40 @@ class Statements:
         """Return what is said of a unit; None: nothing is known."""
         return self._held.get(unit)
 
-    def mask_of(self, link_class: LinkClass, topic: bytes, below: int = LEVELS) -> int:
-        """Return the other units of the levels below ``below`` that want an event, as a mask."""
+    def mask_of(
+        self, link_class: LinkClass, topic: bytes, below: int = LEVELS, common: int = 1
+    ) -> int:
+        """Return the other units of the levels below ``below`` that want an event, as a mask.
+
+        ``common``: the level of the smallest unit that has both its source and this broker in it.
+        """
         found = 0
         if self._current:
             for level in range(1, below):
-                found |= self._indices[level].mask_of(link_class, topic) << 64 * level
-            if link_class is LinkClass.SECURE:
-                found &= ~self._by_health[SecureHealth.NONE]
+                index = self._indices[level]
+                found |= index.mask_of(link_class, topic, max(common, level + 1)) << 64 * level
+        return self._able(link_class, found)
+
+    def groups_of(
+        self, link_class: LinkClass, topic: bytes, below: int = LEVELS, common: int = 1
+    ) -> Iterator[Group]:
+        """Yield the queue groups in other units of these levels that want an event."""
+        if self._current:
+            for level in range(1, below):
+                yield from self._indices[level].groups.of(link_class, topic, max(common, level + 1))
+
+    def group_mask(self, link_class: LinkClass, key: int, below: int = LEVELS) -> int:
+        """Return the other units of these levels that have members of a group, as a mask."""
+        found = 0
+        if self._current:
+            for level in range(1, below):
+                found |= self._indices[level].groups.mask(link_class, key) << 64 * level
+        return self._able(link_class, found)
+
+    def _able(self, link_class: LinkClass, found: int) -> int:
+        """Leave out the units in which nobody can take events of a class."""
+        if link_class is LinkClass.SECURE:
+            found &= ~self._by_health[SecureHealth.NONE]
         return found
 
     @property

@@ -1,7 +1,8 @@
 """The units of the overlay: who is in which cluster, under which address. Pure.
 
 Names
-    ``address`` (addresses, slots and sets of slots), ``table`` (the members of the cluster).
+    ``address`` (addresses, slots and sets of slots), ``table`` (the members of the cluster),
+    ``unit_names`` (names that operators give).
 Members
     ``office`` (who may change a table), ``steward`` (who grants slots, and to whom), ``membership``
     (what one broker asks of it).
@@ -9,6 +10,9 @@ Units above the cluster
     ``unit_rows`` (whose arc is where), ``planner`` (when units are split and folded), ``contexts``
     (the tables that one broker holds, and which of two counts), ``nodes`` (how one broker names
     them).
+Newcomers
+    ``placement`` (in which unit one is to stand), ``entry_rules`` (whom a broker lets in),
+    ``request_vector`` (what the papers' newcomers ask for).
 Telling
     ``arcs`` (a tree over arcs of the ring), ``spread`` (something is told to all members, and they
     say that they have it), ``held`` (ring neighbours compare what they hold), ``post`` (a message

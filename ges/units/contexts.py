@@ -14,6 +14,7 @@ the same after a partition, and where two rings merge.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -26,6 +27,7 @@ from ges.units.planner import Planner, UnitsConfig, UnitsHeld
 from ges.units.spread import Spread
 from ges.units.steward import Steward
 from ges.units.table import ClusterTable, arc_of
+from ges.units.unit_names import at_level
 from ges.units.unit_rows import is_sound, unit_arcs, unit_at
 from ges.wire.unit_messages import (
     TOP_LEVEL,
@@ -33,6 +35,7 @@ from ges.wire.unit_messages import (
     MembersWanted,
     UnitHandover,
     UnitReport,
+    UnitRow,
     Units,
     UnitTable,
 )
@@ -49,8 +52,8 @@ EMPTY_NS = nanos(10.0)  #: nobody is seen in the arc of a unit for so long: then
 EMPTY_AGAIN_NS = nanos(5.0)
 PULL_NS = nanos(0.3)  #: between two questions for tables
 
-#: What a unit has reported last: its arc and size, and whether it is to be split.
-Said = tuple[Arc, int, bool]
+#: What a unit has reported last: its arc and size, whether it is to be split, and where it ends.
+Said = tuple[Arc, int, bool, int | None]
 
 
 class Contexts:
@@ -73,7 +76,8 @@ class Contexts:
         self._config = config
         cluster.limit = config.limit
         self.planners = {
-            level: Planner(around, UnitsHeld(level), spread, config) for level in LEVELS
+            level: Planner(around, UnitsHeld(level), spread, config, partial(self._name, level))
+            for level in LEVELS
         }
         self._reported: dict[int, tuple[Said, Nanos]] = {}  #: by level: what, and when
         self._due: dict[int, Nanos] = {}  #: by level: when to report again
@@ -104,20 +108,17 @@ class Contexts:
         tables = self.tables
         return len(tables) == len(LEVELS) and all(len(table.rows) == 1 for table in tables)
 
+    def unit(self, level: int) -> UnitRow | None:
+        """Return this broker's unit of a level; None: it is not known."""
+        member, table = self._around.member, self.table(level)
+        found = unit_at(table, member.ring_id) if member is not None and table is not None else None
+        return found[0] if found is not None else None
+
     @property
     def numbers(self) -> tuple[int, ...] | None:
         """The numbers of this broker's units, from the top; None: they are not known."""
-        member = self._around.member
-        if member is None:
-            return None
-        numbers = []
-        for level in LEVELS:
-            table = self.planners[level].held.table
-            found = unit_at(table, member.ring_id) if table is not None else None
-            if found is None:
-                return None
-            numbers.append(found[0].number)
-        return tuple(numbers)
+        found = [self.unit(level) for level in LEVELS]
+        return None if None in found else tuple(row.number for row in found if row is not None)
 
     # ── tables of others ──────────────────────────────────────────────────────────────────────
 
@@ -185,6 +186,18 @@ class Contexts:
         return min([*due, *(each for each in offices if each is not None)], default=None)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _name(self, level: int) -> str:
+        """Return what a new unit of a level around this broker is to be called.
+
+        That is what this broker wishes, as far as the units above bear the names that it wishes.
+        """
+        names = self._config.names
+        for above in range(TOP_LEVEL, level, -1):
+            unit = self.unit(above)
+            if unit is None or unit.name != at_level(names, above):
+                return ""
+        return at_level(names, level)
 
     def _on_told(self, table: UnitTable, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
         held = self.planners[table.level].held
@@ -266,7 +279,7 @@ class Contexts:
             self._due.pop(level, None)
             return []
         report, is_wanted, effects = found
-        said = Arc(report.lo, report.hi), report.size, report.split_at is not None
+        said = Arc(report.lo, report.hi), report.size, report.split_at is not None, report.end
         pause = URGENT_REPORT_NS if is_wanted else REPORT_NS
         known = self._reported.get(level)
         if known is not None:
@@ -295,6 +308,8 @@ class Contexts:
             arc = planner.held.arc
         size = len(places)
         effects: list[Effect] = []
+        unit = self.unit(level)
+        is_wanted = is_wanted and not (unit is not None and unit.name)
         may_split = is_wanted and size > 1
         if may_split and level == 1:
             may_split, effects = self._steward.prepare_split(now, is_alone=self.is_single)
@@ -303,7 +318,10 @@ class Contexts:
         parts = max(2, -(-size // self._cluster.limit))
         split_at = places[size * (parts // 2) // parts] if may_split else None
         counted = size + (is_urgent and level > 1)  # the one for which there is no number
-        report = UnitReport(level, arc.lo, arc.hi, counted, split_at, is_urgent, 0, second, last)
+        last_broker = places[-1] if places else None
+        end = last_broker if level == 1 else self.planners[level - 1].end(now)
+        edges = second, last, end
+        report = UnitReport(level, arc.lo, arc.hi, counted, split_at, is_urgent, 0, *edges)
         return report, is_wanted, effects
 
     def _report_empty(self, now: Nanos) -> list[Effect]:
@@ -323,7 +341,7 @@ class Contexts:
         assert member is not None, "only for who has a place"
         here = member.ring_id
         gaps = [(here, right.ring_id if right is not None else here)]
-        if left is not None and left != right:
+        if left is not None:
             gaps.append((left.ring_id, here))
         for level in LEVELS:
             held = self.planners[level].held

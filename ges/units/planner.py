@@ -15,11 +15,14 @@ in the overlay. Where a context is full, it is split itself before a unit in it 
   more waits, is split after a second, as nobody could join meanwhile.
 * With a limit below 8, as long as there is room for all in the context, a unit that is full gives
   one to the nearest one with room, over those between, rather than be split.
+* A unit to which operators have given a name is not split, is folded only where nobody stands in
+  its arc, and gives and gets nothing. It begins in the gap to the right of the last broker of
+  another unit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import cast
@@ -28,12 +31,23 @@ from msgspec.structs import replace
 
 from ges.units.address import UNIT_LIMIT
 from ges.units.arcs import WHOLE, Arc
+from ges.units.entry_rules import EVERYBODY, EntryRules
 from ges.units.facts import UnitsChanged
 from ges.units.office import AnyTable, Office, OnArc
 from ges.units.spread import Spread
 from ges.units.steward import SMALL_LIMIT
 from ges.units.table import TAKEOVER_EPOCHS, advanced, arc_of, counts, digest_of
-from ges.units.unit_rows import Rows, folded, is_sound, joined, split, unit_arcs, within
+from ges.units.unit_names import UnitNames
+from ges.units.unit_rows import (
+    Rows,
+    folded,
+    free_number,
+    is_sound,
+    joined,
+    split,
+    unit_arcs,
+    within,
+)
 from ges.wire.unit_messages import (
     TOP_LEVEL,
     Kind,
@@ -44,10 +58,13 @@ from ges.wire.unit_messages import (
 )
 from overlay.ids import Nanos, nanos
 from overlay.machine import Effect, Notify
+from ring.geometry import RING_SIZE, gap
 
 PAUSE_NS = nanos(30.0)  #: between two changes of one unit
 URGENT_NS = nanos(1.0)  #: the same, where a broker waits
 FRESH_NS = nanos(25.0)  #: what a unit has reported counts for so long
+CUT_NS = nanos(5.0)  #: a newcomer in the middle of a gap is there, or comes no more
+MIN_ROOM = 2**14  #: places of the narrowest gap in which a unit is begun
 HEARD_NS = nanos(4.0)  #: from a change until units that have not reported count as full
 
 
@@ -57,6 +74,8 @@ class UnitsConfig:
 
     limit: int = UNIT_LIMIT  #: of sub-units of a unit, and of members of a cluster
     pause_ns: Nanos = PAUSE_NS  #: between two changes of one unit
+    names: UnitNames = ()  #: of the unit that this broker wishes to be in, from the top
+    entry: EntryRules = EVERYBODY  #: for newcomers; each broker may have its own
 
 
 class UnitsHeld:
@@ -106,7 +125,16 @@ class UnitsHeld:
 class Planner:
     """What one broker does as steward of the context of units of one level, and to become it."""
 
-    def __init__(self, around: OnArc, held: UnitsHeld, spread: Spread, config: UnitsConfig) -> None:
+    def __init__(
+        self,
+        around: OnArc,
+        held: UnitsHeld,
+        spread: Spread,
+        config: UnitsConfig,
+        name: Callable[[], str] = str,
+    ) -> None:
+        """``name``: what the unit of this broker is to be called, if it is the first one."""
+        self._name = name
         self.held = held
         self.office = Office(around, held, self)
         self._around = around
@@ -114,6 +142,9 @@ class Planner:
         self._config = config
         self._reports: dict[int, tuple[UnitReport, Nanos]] = {}  #: by the place of the unit
         self._changed: dict[int, Nanos] = {}  #: by the place of the unit
+        #: By the place of a unit to the right of which one was begun: the middle of the gap there,
+        #: and when.
+        self._cut: dict[int, tuple[int, Nanos]] = {}
         self._put_at: Nanos = 0  #: when this broker made a table last
         self._split_wanted: Nanos | None = None  #: a unit is to be split for which is no number
 
@@ -144,11 +175,58 @@ class Planner:
             return self._split(table, report, arcs[report.lo], now)
         return self._fold(table, now) or self._note_size(table, report, now)
 
+    def add(self, name: str, now: Nanos) -> tuple[Arc, list[Effect]] | None:
+        """Begin a new unit of a name, and return its arc; None: no gap for it is known.
+
+        Only for one in office, where there is a number left. The unit begins in the widest gap
+        between the last broker of a unit and the end of that unit's arc: at 5/8 of it on level 1,
+        at 6/8 on level 2, at 7/8 on level 3. So a newcomer that is being put into the middle of
+        that gap is not cut off, and nor is the beginning of a unit of a lower level.
+        """
+        table = self.held.table
+        number = free_number(table.rows, table.limit) if table is not None else None
+        if table is None or number is None:
+            return None
+        gaps = (
+            (gap(end, arc.hi), end, arc)
+            for row, arc in unit_arcs(table)
+            if (end := self._end_of(row.lo, arc, now)) is not None
+        )
+        width, end, arc = max(gaps, key=lambda each: each[0], default=(0, 0, WHOLE))
+        if width < MIN_ROOM:
+            return None
+        at = (end + width * (4 + self.held.level) // 8) % RING_SIZE
+        row = UnitRow(number, at, 0, name)
+        rows = tuple(sorted((*table.rows, row), key=lambda each: self.held.arc.at(each.lo)))
+        left = self._reports[arc.lo]
+        effects = self._change(rows, now, at)
+        self._reports[arc.lo] = replace(left[0], hi=at), left[1]  # it is as large as before
+        self._cut[arc.lo] = (end + width // 2) % RING_SIZE, now
+        return Arc(at, arc.hi), effects
+
+    def rename(self, lo: int, name: str, now: Nanos) -> list[Effect]:
+        """Call a unit otherwise; only for one in office, and where no other is called so."""
+        table = self.held.table
+        assert table is not None, "only for one in office"
+        rows = (replace(row, name=name) if row.lo == lo else row for row in table.rows)
+        return self._change(tuple(rows), now)
+
+    def is_full(self, lo: int, now: Nanos) -> bool:
+        """Say whether a unit has reported as many sub-units as it may have."""
+        report = self._known(lo, now)
+        return report is not None and report.size >= self.limit
+
+    def end(self, now: Nanos) -> int | None:
+        """Return where the last broker of the context stands, as far as that is known."""
+        table = self.held.table
+        report = self._known(table.rows[-1].lo, now) if table is not None else None
+        return report.end if report is not None else None
+
     # ── as the one in office ──────────────────────────────────────────────────────────────────
 
     def found(self, now: Nanos) -> list[Effect]:
         """This broker is alone: there is one unit, with the number 0."""
-        return self._put((UnitRow(0, self.held.arc.lo, 1),), 1, now)
+        return self._put((UnitRow(0, self.held.arc.lo, 1, self._name()),), 1, now)
 
     def take(self, before: str, now: Nanos, *, is_handover: bool) -> list[Effect]:
         """Go on with the table, as far as it is about the context."""
@@ -157,7 +235,10 @@ class Planner:
             return self.found(now)
         self._reports.clear()
         epoch = advanced(table.epoch, 1 if is_handover else TAKEOVER_EPOCHS)
-        return self._put(within(table.rows, self.held.arc), epoch, now)
+        rows = within(table.rows, self.held.arc)
+        if not any(self.held.arc.holds(row.lo) for row in table.rows):
+            rows = (replace(rows[0], name=self._name()),)  # that of another context is not its own
+        return self._put(rows, epoch, now)
 
     def join(self, table: AnyTable, now: Nanos) -> list[Effect]:
         """Put the units of a context that has become a part of this one in their places."""
@@ -174,6 +255,15 @@ class Planner:
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
+    def _end_of(self, lo: int, arc: Arc, now: Nanos) -> int | None:
+        """Return where the last broker of a unit stands, or one that is being put there."""
+        report = self._known(lo, now)
+        if report is None or report.end is None or not arc.holds(report.end):
+            return None
+        middle, cut_at = self._cut.get(lo, (lo, 0))
+        is_taken = now < cut_at + CUT_NS and arc.at(middle) > arc.at(report.end)
+        return middle if is_taken and arc.holds(middle) else report.end
+
     def _split(self, table: UnitTable, report: UnitReport, arc: Arc, now: Nanos) -> list[Effect]:
         at = report.split_at
         assert at is not None, "only for a report that says where"
@@ -181,12 +271,14 @@ class Planner:
         if not self._may(report.lo, now, pause) or not arc.holds(at) or at == arc.lo:
             return []
         if table.limit < SMALL_LIMIT:
-            unknown = any(self._known(row.lo, now) is None for row in table.rows)
+            unknown = any(self._known(row.lo, now) is None for row in _beside(table, report.lo))
             if unknown and now < self._put_at + HEARD_NS:
                 return []  # it is reported again, and there may be room in others
             shifted = self._shifted(table, report, now)
             if shifted is not None:
                 return self._change(shifted, now)
+        if _row(table, report.lo).name:
+            return []
         rows = split(table.rows, report.lo, at, table.limit)
         if rows is None:
             self._split_wanted = now
@@ -200,25 +292,27 @@ class Planner:
 
     def _shifted(self, table: UnitTable, report: UnitReport, now: Nanos) -> Rows | None:
         """Return rows in which each unit up to the nearest with room gives one to the next."""
-        known = [self._known(row.lo, now) for row in table.rows]
+        row = _beside(table, report.lo)
+        known = [self._known(each.lo, now) for each in row]
         size = sum(each.size if each is not None else table.limit for each in known)
         if size > table.limit * len(known):
             return None
-        here = next(i for i, row in enumerate(table.rows) if row.lo == report.lo)
+        here = next(i for i, each in enumerate(row) if each.lo == report.lo)
         with_room = (
             (abs(i - here), i)
             for i, each in enumerate(known)
             if each is not None and each.size < table.limit and each.split_at is None
         )
         target = min(with_room, default=(0, here))[1]
-        rows = list(table.rows)
+        begins = {}
         for i in range(min(here, target), max(here, target)):
             giving = known[i] if target > here else known[i + 1]
             lo = None if giving is None else giving.last if target > here else giving.second
             if lo is None:
                 return None
-            rows[i + 1] = replace(rows[i + 1], lo=lo)
-        return tuple(rows) if target != here else None
+            begins[row[i + 1].lo] = lo
+        rows = tuple(replace(each, lo=begins.get(each.lo, each.lo)) for each in table.rows)
+        return rows if target != here else None
 
     def _fold(self, table: UnitTable, now: Nanos) -> list[Effect]:
         pause = self._config.pause_ns
@@ -226,13 +320,15 @@ class Planner:
             one, other = self._known(left.lo, now), self._known(right.lo, now)
             if one is None or other is None or one.size + other.size > table.limit * 5 // 8:
                 continue
+            if left.name or right.name:
+                continue
             if self._may(left.lo, now, pause) and self._may(right.lo, now, pause):
                 return self._change(folded(table.rows, right.lo), now, left.lo)
         return []
 
     def _note_size(self, table: UnitTable, report: UnitReport, now: Nanos) -> list[Effect]:
         """Tell of sizes now and then: they are for people."""
-        row = next(row for row in table.rows if row.lo == report.lo)
+        row = _row(table, report.lo)
         is_far = abs(row.size - report.size) >= max(2, table.limit // 4)
         if not is_far or not self._may(-1, now, self._config.pause_ns):
             return []
@@ -247,6 +343,7 @@ class Planner:
 
     def _forget(self, arcs: dict[int, Arc]) -> None:
         self._reports = {lo: each for lo, each in self._reports.items() if lo in arcs}
+        self._cut = {lo: each for lo, each in self._cut.items() if lo in arcs}
         self._changed = {lo: at for lo, at in self._changed.items() if lo in arcs or lo == -1}
 
     def _change(self, rows: Rows, now: Nanos, *changed: int) -> list[Effect]:
@@ -283,3 +380,15 @@ class Planner:
             return effects
         kind = Kind.CLUSTERS + held.level - 1
         return [*effects, *self._spread.tell(kind, table, now, arc=arc)]
+
+
+def _row(table: UnitTable, lo: int) -> UnitRow:
+    return next(row for row in table.rows if row.lo == lo)
+
+
+def _beside(table: UnitTable, lo: int) -> list[UnitRow]:
+    """Return the unit that begins there and those on both sides of it, up to one with a name."""
+    here = next(i for i, row in enumerate(table.rows) if row.lo == lo)
+    first = max((i for i, row in enumerate(table.rows[:here]) if row.name), default=-1) + 1
+    beyond = (i for i, row in enumerate(table.rows) if i > here and row.name)
+    return [*table.rows[first : min(beyond, default=len(table.rows))]]

@@ -18,10 +18,12 @@ from ges.units.facts import Addressed, Unaddressed
 from ges.units.held import Comparison
 from ges.units.membership import Membership
 from ges.units.nodes import Nodes, nodes_of
+from ges.units.placement import Placement
 from ges.units.planner import UnitsConfig
 from ges.units.spread import Spread, Surroundings
 from ges.units.steward import Steward
 from ges.units.table import ClusterTable
+from ges.units.unit_names import UnitNames
 from ges.units.unit_rows import unit_at
 from ges.units.view import LinkedRing, View
 from ges.wire.status import ContextStatus, UnitStatus
@@ -56,7 +58,7 @@ from overlay.machine import (
     Send,
 )
 from overlay.multigraph.weights import LinkKey
-from ring.facts import Confirmed, Departed
+from ring.facts import Confirmed, Departed, Move
 
 
 class UnitsPart(Part):
@@ -79,14 +81,13 @@ class UnitsPart(Part):
         )
         self.spread.register(Kind.MEMBERS, MemberChange, self._membership.on_change)
         self.comparison.register(Kind.MEMBERS, self._membership)
-        self._contexts = Contexts(
-            self._view,
-            self._table,
-            self._steward,
-            self.spread,
-            self.comparison,
-            config or UnitsConfig(),
+        config = config or UnitsConfig()
+        self._ring = ring
+        self._contexts = contexts = Contexts(
+            self._view, self._table, self._steward, self.spread, self.comparison, config
         )
+        self.placement = Placement(self._view, contexts, self._table, self._steward, config)
+        ring.be_guided(self.placement)
         self._nodes: Nodes | None = None
         self._nodes_of: tuple[tuple[UnitTable, ...], int | None] = ((), None)
         self._is_touched = False
@@ -168,7 +169,9 @@ class UnitsPart(Part):
                 held.table.epoch,
                 held.table.steward,
                 held.digest,
-                tuple(UnitStatus(row.number, row.lo, row.size) for row in held.table.rows),
+                tuple(
+                    UnitStatus(row.number, row.lo, row.size, row.name) for row in held.table.rows
+                ),
             )
             for held in (planner.held for planner in self._contexts.planners.values())
             if held.table is not None
@@ -179,6 +182,11 @@ class UnitsPart(Part):
                 ContextStatus(0, table.lo, table.hi, table.epoch, table.steward, self.digest)
             )
         return tuple(found)
+
+    @property
+    def names(self) -> UnitNames:
+        """Of the units in which this broker stands, from the top; none: they have no names."""
+        return self.placement.standing or ()
 
     def unit_of(self, ring_id: int, level: int) -> UnitRow | None:
         """Return the unit of a level in which a place lies; None: in another context."""
@@ -284,7 +292,8 @@ class UnitsPart(Part):
         effects += self.spread.handle_timers(now)
         effects += self.comparison.handle_timers(now)
         effects += self._steward.handle_timers(now)
-        return effects
+        why = self.placement.moves(now)
+        return effects if why is None else [*effects, *self._ring.handle(Move(why), now)]
 
     def next_deadline(self) -> Nanos | None:
         """Return when something is due next, or None."""
@@ -294,20 +303,23 @@ class UnitsPart(Part):
             self._steward.next_deadline(),
             self._membership.next_deadline(),
             self._contexts.next_deadline(),
+            self.placement.next_deadline(),
             self._table.lingers_until(),
         )
         return min((due for due in deadlines if due is not None), default=None)
 
     def settle(self, now: Nanos) -> list[Effect]:
         """Follow the ring: who is steward, who is missing, and whether there is a slot for us."""
-        if not self._is_touched:
+        made = self.placement.take()
+        if not self._is_touched and not made:
             return []
         self._is_touched = False
         self.comparison.set_neighbours(self._view.neighbours, now)
-        effects = self._contexts.follow(now)
+        effects = made + self._contexts.follow(now)
         effects += self._steward.follow(now)
         effects += self._membership.follow(now)
         effects += self._contexts.report(now)
+        self.placement.follow(now)
         return [*effects, *self._tell_address()]
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────

@@ -9,8 +9,10 @@ from typing import Protocol
 from ges.topology.part import RingView
 from ges.units.table import ClusterTable
 from ges.wire.unit_messages import MemberRow
-from overlay.ids import Peer
+from overlay.ids import Nanos, Peer
+from overlay.machine import Effect, Input
 from ring.geometry import clockwise
+from ring.joining.guide import Guide
 from ring.wire.messages import Member
 
 GONE_KEPT = 128  #: brokers seen to die or leave
@@ -22,6 +24,12 @@ class LinkedRing(RingView, Protocol):
     @property
     def linked(self) -> Mapping[str, Member]:
         """Members this broker has links to, or ways round failed links, by uid."""
+
+    def be_guided(self, guide: Guide) -> None:
+        """Let the units say where newcomers are to stand."""
+
+    def handle(self, event: Input, now: Nanos) -> list[Effect]:
+        """Take a command."""
 
 
 class View:

@@ -100,6 +100,7 @@ class UnitStatus(msgspec.Struct, frozen=True):
     number: int
     lo: int  #: where its arc begins; it ends where that of the next one does
     size: int  #: its sub-units, as its steward has said last
+    name: str = ""  #: that operators have given it; empty: none
 
 
 class ContextStatus(msgspec.Struct, frozen=True):
@@ -174,6 +175,8 @@ class Status(Message, frozen=True):
     contexts: tuple[ContextStatus, ...] = ()  #: tables of units, the highest level first
     losses: tuple[LossStatus, ...] = ()  #: of connections between units; the latest, oldest first
     levels: tuple[LevelStatus, ...] = ()  #: an earlier version does not say
+    unit: str = ""  #: names of the units it stands in, such as eu/fra/a; empty: they have none
+    unit_wanted: str = ""  #: names that it was given
 
 
 class MoreStatus(Message, frozen=True):

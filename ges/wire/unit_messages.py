@@ -29,7 +29,10 @@ KindNumber = Annotated[int, msgspec.Meta(ge=0, le=255)]
 Digest = WireCount  #: 63 bits
 UnitLevel = Annotated[int, msgspec.Meta(ge=1, le=TOP_LEVEL)]
 UnitLimit = Annotated[int, msgspec.Meta(ge=SMALLEST_LIMIT, le=MAX_SLOTS)]
-UnitName = Annotated[str, msgspec.Meta(max_length=MAX_UNIT_NAME)]
+UNIT_NAME_PATTERN = rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_UNIT_NAME - 1}}}"
+UnitName = Annotated[
+    str, msgspec.Meta(pattern=rf"^({UNIT_NAME_PATTERN})?\Z", max_length=MAX_UNIT_NAME)
+]
 Uids = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=MAX_TAKEN)]
 
 
@@ -198,6 +201,7 @@ class UnitReport(Message, frozen=True):
     hops: Hops
     second: RingId | None = None  #: where its second sub-unit begins; None: it has one
     last: RingId | None = None  #: where its last sub-unit begins; None: it has one
+    end: RingId | None = None  #: where the last broker in it stands; None: that is not known
     capability = HIERARCHY
 
 

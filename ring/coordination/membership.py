@@ -126,6 +126,7 @@ class Membership:
     def _become_member(self, contact: str | None, round_trip_ns: Nanos | None) -> None:
         parts, core = self._parts, self._parts.core
         core.joined = True
+        parts.newcomer.on_ring()
         self._alone = False
         parts.newcomer.founding.end()
         core.notify(Joined(core.member, contact, round_trip_ns))
@@ -191,6 +192,11 @@ class Membership:
                 hood.forget_lone_verdicts()
                 parts.duties.on_cut_off()
                 parts.merge.stabilise()
+
+    def move(self, reason: str) -> None:
+        """Leave this place, and come back as a newcomer at another one."""
+        if self._parts.core.joined and self._parts.hood.adjacent:
+            self._rejoin(reason)
 
     def _rejoin(self, reason: str) -> None:
         """Come back under the same uid with a larger incarnation."""

@@ -7,8 +7,8 @@ Departs from the paper (its published listing) in these points:
   agreement protocol, and an id stays reserved until its newcomer is there or has failed to come.
   The newcomer takes over the ids reserved to its right, as that part of the gap will be its own.
 * Which gap is offered is the business of :mod:`ring.joining.gap_choice`: by default the widest of
-up to eight, or
-  one farther away, instead of the wider of the contact's own two.
+  up to eight, or one farther away, instead of the wider of the contact's own two.
+* The layer above may say in which arc the place is to be (:mod:`ring.joining.guide`).
 * The request is passed on a bounded number of times, then refused.
 
 The other side is :mod:`ring.joining.newcomer`.
@@ -16,13 +16,16 @@ The other side is :mod:`ring.joining.newcomer`.
 
 from __future__ import annotations
 
-from overlay.ids import Peer
+from msgspec.structs import replace
+
 from ring.circle.chords import Chords
 from ring.circle.links import RingLinks
 from ring.circle.neighbourhood import ROW, Neighbourhood
 from ring.core import Core, Timer
-from ring.geometry import FIRST_ID, SECOND_ID, clockwise, gap, midway
-from ring.joining.gap_choice import Request, Sight, Verdict, choose
+from ring.geometry import FIRST_ID, SECOND_ID, between, clockwise, gap, midway
+from ring.joining.gap_choice import Choice, Request, Sight, Verdict, choose
+from ring.joining.guide import Guide, Lead, NoGuide, Way
+from ring.joining.span import Span, choose_inside, nearest_before
 from ring.wire.messages import (
     MAX_HOPS,
     MAX_NEIGHBOURS,
@@ -33,6 +36,7 @@ from ring.wire.messages import (
 )
 
 FULL_ROW = 2 * ROW + 1  #: as long as a row can be, the broker itself included
+GUIDED_HOPS = 128  #: of a request that is led: a few times the way over the ring
 
 
 class GapOwner:
@@ -46,6 +50,7 @@ class GapOwner:
         self._neighbourhood = neighbourhood
         self._chords = chords
         self._reserved: dict[str, Member] = {}
+        self.guide: Guide = NoGuide()
 
     def on_request(self, sender: str, request: JoinRequest) -> None:
         """Insert the newcomer, or pass its request on; asking again changes nothing."""
@@ -57,6 +62,10 @@ class GapOwner:
             return
         elif newcomer.uid in self._reserved and self._reserved[newcomer.uid].peer == newcomer:
             self._accept(self._reserved[newcomer.uid])
+        elif request.asks and not Span(request.lo, request.hi).holds(core.member.ring_id):
+            self._ask(request, Span(request.lo, request.hi))
+        elif request.asks or not (request.insert or request.lo != request.hi):
+            self._follow(request, self.guide.lead(newcomer, request.wish, core.now))
         else:
             self._place(request)
 
@@ -79,25 +88,74 @@ class GapOwner:
         for uid in list(self._reserved):
             self.release(uid)
 
+    def _follow(self, request: JoinRequest, lead: Lead) -> None:
+        """Do what the guide says."""
+        if lead.way is Way.ASK:
+            asking = replace(request, lo=lead.lo, hi=lead.hi, asks=True)
+            self._ask(asking, Span(lead.lo, lead.hi))
+        elif lead.way in (Way.LATER, Way.NEVER):
+            self._refuse(request, lead.reason, is_final=lead.way is Way.NEVER)
+        else:
+            self._place(replace(request, lo=lead.lo, hi=lead.hi, asks=False))
+
+    def _ask(self, request: JoinRequest, span: Span) -> None:
+        """Pass a request on to who stands first in an arc; nobody does: the newcomer will."""
+        here, (sight, members) = self._core.member.ring_id, self._sight()
+        right = sight.rights[0] if sight.rights else here
+        left = (*sight.lefts, *reversed(sight.rights), here)[0]
+        is_first = span.holds(here) and span.at(left) >= span.at(here)
+        if is_first or request.hops >= GUIDED_HOPS:
+            self._refuse(request, "the units there are being formed")
+        elif not between(here, span.lo, right) and span.lo != right:
+            nearest = nearest_before(span.lo, members)
+            self._pass_on(request, members[nearest if nearest != here else right])
+        elif span.holds(right):
+            self._pass_on(request, members[right])
+        elif any(span.holds(member.ring_id) for member in self._reserved.values()):
+            self._refuse(request, "another broker is about to form that unit")
+        else:
+            self._give(request, span.lo)
+
     def _place(self, request: JoinRequest) -> None:
-        core, newcomer = self._core, request.newcomer
         sight, members = self._sight()
-        choice = choose(
-            sight,
-            Request(newcomer.uid, request.hops, request.insert),
-            core.config.gap_rule,
-            core.config.join_hops,
-            core.rng,
-        )
+        choice = self._choose(request, sight)
         if choice.verdict is Verdict.INSERT:
-            self._insert(newcomer)
+            self._insert(request)
         elif choice.verdict is Verdict.FULL:
             # Where room is only promised, there is more once those have come, or have not.
-            self._links.tell(newcomer, JoinRefuse(full=not self._reserved))
+            self._links.tell(request.newcomer, JoinRefuse(full=not self._reserved))
         else:
-            hops = min(request.hops + 1, MAX_HOPS)
-            onward = JoinRequest(newcomer, hops, insert=choice.verdict is Verdict.ASK)
-            self._links.tell(members[choice.ring_id].peer, onward)
+            is_asked = choice.verdict is Verdict.ASK
+            self._pass_on(request, members[choice.ring_id], insert=is_asked)
+
+    def _choose(self, request: JoinRequest, sight: Sight) -> Choice:
+        config = self._core.config
+        wanted = Request(request.newcomer.uid, request.hops, request.insert)
+        if request.lo != request.hi:
+            return choose_inside(sight, wanted, Span(request.lo, request.hi), GUIDED_HOPS)
+        return choose(sight, wanted, config.gap_rule, config.join_hops, self._core.rng)
+
+    def _pass_on(self, request: JoinRequest, member: Member, *, insert: bool = False) -> None:
+        hops = min(request.hops + 1, MAX_HOPS)
+        onward = replace(request, hops=hops, insert=insert)
+        self._links.tell(member.peer, onward)
+
+    def _turn_away(self, request: JoinRequest, judgement: Lead) -> None:
+        """The guide does not let a newcomer in here: it goes where the guide says."""
+        right, is_led = self._neighbourhood.right[:1], request.lo != request.hi
+        is_over = request.hops >= GUIDED_HOPS
+        if judgement.way is Way.INSIDE and not is_over:
+            self._place(replace(request, lo=judgement.lo, hi=judgement.hi, hops=request.hops + 1))
+        elif judgement.way is Way.OTHER and not is_over and right:
+            if is_led and not Span(request.lo, request.hi).holds(right[0].ring_id):
+                self._refuse(request, judgement.reason)
+            else:
+                self._pass_on(request, right[0], insert=True)
+        else:
+            self._refuse(request, judgement.reason, is_final=judgement.way is Way.NEVER)
+
+    def _refuse(self, request: JoinRequest, reason: str, *, is_final: bool = False) -> None:
+        self._links.tell(request.newcomer, JoinRefuse(full=is_final, reason=reason))
 
     def _sight(self) -> tuple[Sight, dict[int, Member]]:
         """Return what we see of the ring's gaps, and the members in it by ring id."""
@@ -133,10 +191,23 @@ class GapOwner:
         here = core.member.ring_id
         return min(ends, key=lambda end: gap(here, end), default=here)
 
-    def _insert(self, newcomer: Peer) -> None:
+    def _insert(self, request: JoinRequest) -> None:
         here, end = self._core.member.ring_id, self._end()
         first_two = here == end and here == FIRST_ID
-        member = Member(newcomer, SECOND_ID if first_two else midway(here, end))
+        place = SECOND_ID if first_two else midway(here, end)
+        if request.lo != request.hi:
+            inside = Span(request.lo, request.hi).middle(here, gap(here, end))
+            assert inside is not None, "only where there is room"
+            place = inside
+        self._give(request, place)
+
+    def _give(self, request: JoinRequest, place: int) -> None:
+        newcomer, is_led = request.newcomer, request.lo != request.hi
+        judgement = self.guide.judge(newcomer, place, is_led=is_led or bool(request.wish))
+        if judgement is not None:
+            self._turn_away(request, judgement)
+            return
+        member = Member(newcomer, place)
         self._reserve(member)
         self._accept(member)
 

@@ -19,6 +19,7 @@ from ring.circle.neighbourhood import Neighbourhood
 from ring.core import Core, Timer
 from ring.facts import JoinDelayed, JoinRejected, JoinWaits
 from ring.joining.founding import Founding
+from ring.joining.guide import Guide, NoGuide
 from ring.wire.messages import (
     JoinAccept,
     JoinRefuse,
@@ -33,6 +34,7 @@ PINGS = 3  #: round trips measured to each candidate; the shortest counts
 UNANSWERED = 2  #: requests without an answer, before the contact itself is to insert
 
 CALLED_NAMED = 2  #: looks in vain at the seeds, after which those that they have named are called
+SHORT_ATTEMPTS = 2  #: after so many, pauses grow no more where a unit is being formed
 SAY_NS = nanos(3.0)  #: between two lines that say that this broker is on no ring yet
 
 #: Refusals that no waiting will change.
@@ -69,6 +71,7 @@ class Newcomer:
         self._links = links
         self._neighbourhood = neighbourhood
         self.founding = Founding(core, links)
+        self.guide: Guide = NoGuide()
         self.phase = Phase.IDLE
         self.contact: str | None = None
         self.in_vain = 0  #: times in a row that no member was found
@@ -76,6 +79,9 @@ class Newcomer:
         self._named: tuple[str, ...] = ()  #: URLs of the candidates that a seed named last
         self._doors: tuple[str, ...] = ()  #: URLs where the ring is looked for now
         self._patient = False
+        self._was_there = False  #: on the ring, in this life or one before
+        self.waits_for = ""  #: as a member has said; empty: for nothing
+        self._has_no_wish = False  #: what is wished is refused to one that was on the ring
         self._attempts = 0
         self._unanswered = 0  #: requests in a row to which nobody had an answer
         self._candidates: dict[str, _Candidate] = {}
@@ -222,7 +228,8 @@ class Newcomer:
         # The owner of a gap may be one that cannot reach us: after that the contact itself, which
         # we are linked to, is to find room beside it.
         hops = core.config.join_hops if self._unanswered >= UNANSWERED else 0
-        core.send(self.contact, JoinRequest(core.peer, hops, insert=hops > 0))
+        wish = () if self._has_no_wish else self.guide.wish
+        core.send(self.contact, JoinRequest(core.peer, hops, insert=hops > 0, wish=wish))
 
     def on_accept(self, accept: JoinAccept) -> bool:
         """Take the id; returns False for an answer nobody waits for."""
@@ -237,8 +244,14 @@ class Newcomer:
         return True
 
     def on_refuse(self, refuse: JoinRefuse) -> None:
-        """No place was found: give up where the id space is full, else pause and start again."""
+        """No place was found: give up where there will be none, else pause and start again.
+
+        One that was on the ring does not give up for a wish that is refused: it goes without.
+        """
         if self.phase is not Phase.ASKING:
+            return
+        if refuse.reason:
+            self._on_reason(refuse)
             return
         asked_beside_it, self._unanswered = self._unanswered >= UNANSWERED, 0
         if refuse.full and not asked_beside_it:
@@ -247,6 +260,20 @@ class Newcomer:
             self._core.notify(JoinRejected(reason))
         else:
             self._start_again("the contact is not on the ring, or has no room at the moment")
+
+    def _on_reason(self, refuse: JoinRefuse) -> None:
+        """The layer above has said why there is no place for us, now or ever."""
+        self._unanswered = 0
+        self.waits_for = refuse.reason
+        if not refuse.full:
+            self._attempts = min(self._attempts, SHORT_ATTEMPTS)
+            self._start_again(refuse.reason)
+        elif self._was_there:
+            self._has_no_wish = True
+            self._start_again(refuse.reason)
+        else:
+            self.finish()
+            self._core.notify(JoinRejected(refuse.reason))
 
     def on_late(self) -> None:
         """A step took too long, or the pause before a new attempt is over."""
@@ -261,7 +288,7 @@ class Newcomer:
     def on_waits_due(self) -> None:
         """Say that this broker is on no ring yet, and why not."""
         if self.phase is not Phase.IDLE:
-            self._core.notify(JoinWaits(self.founding.answers()))
+            self._core.notify(JoinWaits(self.founding.answers(), self.waits_for))
             self._core.arm(Timer.WAITS, "", SAY_NS)
 
     def on_taken(self) -> None:
@@ -273,6 +300,12 @@ class Newcomer:
         """Links to all neighbours that answer are up."""
         wanted = self._neighbourhood.nearest_wanted()
         return bool(wanted) and all(uid in self._links.up for uid in wanted)
+
+    def on_ring(self) -> None:
+        """The broker is on the ring."""
+        self._was_there = True
+        self._has_no_wish = False
+        self.waits_for = ""
 
     def finish(self) -> None:
         """The broker is on the ring, or gives up."""

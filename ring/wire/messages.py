@@ -15,6 +15,9 @@ MAX_NEIGHBOURS = 16  #: named to a newcomer, or to one that is back
 MAX_HOLDERS = 128  #: in a broker's list of those it is linked to
 MAX_PEERS = 64  #: named to one who looks for the ring
 MAX_WITNESSES = 16  #: of one death
+MAX_WISH = 3  #: texts in what a newcomer wishes ...
+MAX_WISH_TEXT = 32  #: ... and characters of each
+MAX_REASON = 1000  #: characters of why a newcomer gets no place
 
 RingId = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
 Level = Annotated[int, msgspec.Meta(ge=0, lt=32)]
@@ -44,6 +47,10 @@ Neighbours = Annotated[tuple[Member, ...], msgspec.Meta(max_length=MAX_NEIGHBOUR
 Holders = Annotated[tuple[Peer, ...], msgspec.Meta(max_length=MAX_HOLDERS)]
 Names = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=MAX_HOLDERS)]
 Witnesses = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=MAX_WITNESSES)]
+WishText = Annotated[str, msgspec.Meta(max_length=MAX_WISH_TEXT)]
+#: Where a newcomer wants to stand, as the layer above the ring says it (:mod:`ring.joining.guide`).
+Wish = Annotated[tuple[WishText, ...], msgspec.Meta(max_length=MAX_WISH)]
+Reason = Annotated[str, msgspec.Meta(max_length=MAX_REASON)]
 
 
 class Purpose(StrEnum):
@@ -154,6 +161,10 @@ class JoinRequest(Message, frozen=True):
     newcomer: Peer
     hops: Hops
     insert: bool
+    wish: Wish = ()
+    lo: RingId = 0  #: its place is to be in the arc from here ...
+    hi: RingId = 0  #: ... to here, this one left out; equal: anywhere, or nobody has said yet
+    asks: bool = False  #: no place has been chosen yet: who stands first in that arc is to be asked
 
 
 class JoinAccept(Message, frozen=True):
@@ -171,11 +182,13 @@ class JoinAccept(Message, frozen=True):
 class JoinRefuse(Message, frozen=True):
     """No place was found.
 
-    ``full``: the id space is full as far as the search went, and stays so; if not, the contact is
-    no member, or all that is free is promised to others.
+    ``full``: the id space is full as far as the search went, and stays so, or ``reason`` says why
+    there will be no place; if not, the contact is no member, or all that is free is promised to
+    others, or ``reason`` says what is to be waited for.
     """
 
     full: bool
+    reason: Reason = ""
 
 
 class TestNeighbour(Message, frozen=True):

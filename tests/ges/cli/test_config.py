@@ -105,6 +105,7 @@ def test_defaults_in_it_may_be_uncommented(tmp_path: Path) -> None:
         "name",
         "advertise",
         "announce",
+        "unit",
         "data",
         "trace",
         "identity",

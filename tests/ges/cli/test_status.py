@@ -38,6 +38,33 @@ def test_a_status_shows_what_is_late_dropped_or_known_to_be_narrow_where_there_i
         assert [other for other in seldom if other in shown] == [name]
 
 
+@pytest.mark.parametrize(
+    ("unit", "wanted", "line"),
+    [
+        ("eu/fra/a", "eu/fra/a", "  unit eu/fra/a"),
+        ("", "eu", "  unit without a name, and is to be in eu"),
+        ("eu", "", "  unit eu, and is to be in one without a name"),
+        ("", "", None),
+    ],
+)
+def test_the_names_of_its_units_stand_there_if_there_are_any(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    unit: str,
+    wanted: str,
+    line: str | None,
+) -> None:
+    at = msgspec.structs.replace(broker("a" * 32), unit=unit, unit_wanted=wanted)
+
+    async def ask(broker: str, identity: Path | None, overlay: str, timeout: float) -> Status:
+        return at
+
+    monkeypatch.setattr("ges.cli.status.ask", ask)
+    assert run(["status"]) == 0
+    found = [each for each in capsys.readouterr().out.splitlines() if each.startswith("  unit ")]
+    assert found == ([line] if line is not None else [])
+
+
 def test_their_values_stand_beside_their_links(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

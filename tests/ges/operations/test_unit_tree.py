@@ -79,6 +79,33 @@ def test_an_overlay_in_order_has_a_tree_and_nothing_is_wrong() -> None:
     ]
 
 
+def test_units_have_the_names_that_their_tables_give_them() -> None:
+    brokers = []
+    for status in overlay():
+        named = tuple(
+            replace(
+                table,
+                units=tuple(
+                    replace(unit, name="eu" if table.level == 3 else "") for unit in table.units
+                ),
+            )
+            for table in status.contexts
+        )
+        brokers.append(replace(status, contexts=named, unit_wanted="eu"))
+    tree, found = unit_tree(brokers)
+    assert found == []
+    assert [(u.name, u.given_name) for top in tree for u in top.walk()] == [
+        ("0", "eu"),
+        ("0.0", ""),
+        ("0.0.0", ""),
+        ("0.0.1", ""),
+    ]
+    brokers[0] = replace(brokers[0], unit_wanted="us")
+    assert unit_tree(brokers)[1] == [
+        "in cluster 0.0.0 aaaaaaaa stands in eu, and is to stand in us"
+    ]
+
+
 def with_table(status: Status, table: ContextStatus) -> Status:
     tables = tuple(table if each.level == table.level else each for each in status.contexts)
     return replace(status, contexts=tables)

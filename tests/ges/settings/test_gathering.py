@@ -105,6 +105,8 @@ def other(key: str) -> object:
         "chordal://a:1",
         "127.0.0.1:1",
         "mdns:",
+        "10.1.0.0/16",
+        "64,16,8,8",
     ):
         try:
             value = from_text(setting, text)

@@ -9,8 +9,10 @@ from ges.statements.content import edges_above, minimal, stated
 from ges.statements.held import MAX_EARLY, Statements, is_later
 from ges.units.arcs import Arc
 from ges.units.nodes import Nodes, node_at
+from ges.wire.realms import Realm
 from ges.wire.statement_messages import (
     MAX_STATED,
+    MAX_STATED_GROUPS,
     StatementVersion,
     UnitEdge,
     UnitStatement,
@@ -110,9 +112,14 @@ def test_what_is_stated_covers_all_and_is_bounded() -> None:
         interest_in("c"),
     }
     many = [interest_in(f"a/{n}/b") for n in range(2 * MAX_STATED)]
-    assert len(stated(many)) <= MAX_STATED
+    assert len(stated(many, 1)) <= MAX_STATED
     groups = [interest_in("a/b", group="g"), interest_in("a/b", group="h")]
-    assert stated(groups) == (interest_in("a/b"),), "who of a group gets it, its cluster says"
+    assert stated(groups, 1) == tuple(groups), "the source chooses a unit for each group"
+    many = [interest_in("a/b", group=f"g{n:04}") for n in range(2 * MAX_STATED_GROUPS)]
+    assert len(stated(many, 1)) == MAX_STATED_GROUPS
+    assert stated([interest_in("a", realm=Realm.CLUSTER)], 1) == (), "it is told nobody"
+    near = interest_in("a", realm=Realm.SUPER_CLUSTER)
+    assert (stated([near], 1), stated([near], 2)) == ((near,), ())
 
 
 def test_links_of_a_larger_unit_are_those_that_lead_out_of_it() -> None:
