@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import random
 
+from ges.directory.directory_part import DirectoryPart
 from ges.gateways.gateways_part import GatewaysPart
 from ges.gateways.losses_part import LossesPart
 from ges.profiles.profiles_part import ProfilesPart
@@ -30,6 +31,7 @@ from ges.units.mailbox import Mailbox
 from ges.units.planner import UnitsConfig
 from ges.units.post import Post
 from ges.units.units_part import UnitsPart
+from ges.wire.directory_messages import DIRECTORY_MESSAGES
 from ges.wire.gateway_messages import GATEWAY_MESSAGES
 from ges.wire.link_codec import LINK_CODEC
 from ges.wire.profile_messages import PROFILE_MESSAGES
@@ -58,6 +60,7 @@ from ring.node import RingNode
 
 #: What members send each other by :mod:`ges.units.post`, whether they are linked or not.
 BY_POST = (*PROFILE_MESSAGES, *GATEWAY_MESSAGES, *RECALL_MESSAGES, *RETAINED_MESSAGES)
+BY_POST += DIRECTORY_MESSAGES
 
 
 class BrokerNode:
@@ -107,6 +110,7 @@ class BrokerNode:
             peer.uid, self.units, self.gateways, self.profiles, self.statements
         )
         self.retained = RetainedPart(self.units, self.gateways, post)
+        self.directory = DirectoryPart(self.ring, self.units, post)
         self._uid_watch = UidWatch(self.ring)
         #: In the order in which they hear of links and facts, run their timers and settle: later
         #: ones see what those before them have changed.
@@ -124,6 +128,7 @@ class BrokerNode:
             self.profiles,
             self.statements_part,
             self.retained,
+            self.directory,
         )
         self._on_message: dict[type[Message], MessageHandler] = {}
         self._on_command: dict[type[Command], CommandHandler] = {}

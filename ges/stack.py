@@ -7,10 +7,11 @@ them, and finds what is to be sent in their queues.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
+from ges.directory.directory_part import NamesActive, NamesAnswered, NamesAsked, NamesWrong
 from ges.node import BrokerNode
 from ges.retained.retained_part import ValuesAsked
 from ges.routing.holding import Holding
@@ -26,9 +27,12 @@ from ges.topology.survey_part import Misled
 from ges.units.address import LEVELS
 from ges.units.facts import Addressed, UnitsChanged
 from ges.units.mailbox import Mailed
+from ges.units.post import ANYBODY, Mail
 from ges.wire.client_messages import Level
+from ges.wire.directory_messages import Holder, NameWrong
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import DEFAULT_BUDGET_US, Head, read_head
+from ges.wire.realms import Realm
 from ges.wire.recall_messages import PastDone, PastWanted
 from ges.wire.source_route import read_route
 from ges.wire.topics import KnownTopics
@@ -43,6 +47,8 @@ from overlay.rng import rng_for
 from overlay.wire.codec import FrameRun
 from overlay.wire.frames import DETOUR, EVENT
 from ring.facts import DetourEnded
+
+MAX_MISLED = 256  #: events for named clients that came to the wrong broker, to be sent again
 
 
 class Timed(Protocol):
@@ -96,6 +102,9 @@ class Stack:
         )
         #: Told of events with attributes as they are published here, or come; None: nobody is.
         self.on_event: Callable[[str, EventRun], None] | None = None
+        #: Told when something was found out of names that were asked for.
+        self.on_names: Callable[[], None] = lambda: None
+        self._misled: deque[NamesWrong] = deque(maxlen=MAX_MISLED)
         self._timed: list[Timed] = []
         survey, peer = node.survey, node.peer
         routing = RoutingParts.build(
@@ -108,6 +117,8 @@ class Stack:
                 node.secure_graph,
                 node.profiles.index.groups,
                 node.statements,
+                node.statements,
+                self.holders,
             ),
             self.interests,
             counters,
@@ -123,6 +134,7 @@ class Stack:
         self.replays = routing.deliveries.replays  #: kept events, for clients that move here
         self.retaining = routing.deliveries.retaining
         self.watch(self.retaining.first)
+        routing.deliveries.named.on_nobody = self._say_wrong
         self.express = routing.express
         self.recalls = routing.recalls
         self.ordering = routing.recalls.ordering
@@ -149,10 +161,13 @@ class Stack:
         """Return why an event from a client cannot be taken, or None."""
         return self.reach.why_not(client, head)
 
-    def mask_of(self, link_class: LinkClass, topic: bytes, below: int = LEVELS) -> int:
+    def mask_of(
+        self, link_class: LinkClass, topic: bytes, below: int = LEVELS, common: int = Realm.CLUSTER
+    ) -> int:
         """Return the slots of the members that want an event, as a mask, and other units.
 
-        ``below``: units of lower levels than this alone.
+        ``below``: units of lower levels than this alone; ``common``: the level of the smallest unit
+        that has both its source and this broker in it.
 
         Of one of which nothing is known it may be. But secure events are only for those that
         have a secure link: others cannot have subscribed to any.
@@ -161,19 +176,27 @@ class Stack:
         unknown = index.unknown
         if unknown and link_class is LinkClass.SECURE:
             unknown &= self.node.gateways.tables[link_class].nodes
-        found = index.certain_mask_of(link_class, topic) | unknown
-        return found | statements.mask_of(link_class, topic, below)
+        found = index.certain_mask_of(link_class, topic, common) | unknown
+        return found | statements.mask_of(link_class, topic, below, common)
+
+    def holders(self, name: str) -> Sequence[Holder] | None:
+        """Return which brokers have clients of a name; None: nobody has been asked of late."""
+        return self.node.directory.holders(name, self.now())
+
+    def ask_for_names(self, names: Iterable[str]) -> None:
+        """Find out where the clients of some names are; :attr:`on_names` is told."""
+        self._give(NamesAsked(tuple(names)))
 
     def has_nobody_for(self, head: Head) -> bool:
-        """Say whether it is known that nobody in the cluster has subscribed to an event.
+        """Say whether it is known that nobody in its realm has subscribed to an event.
 
         Where not all brokers have a slot, or something is not known of one, it is not.
         """
-        index, link_class, topic = self.node.profiles.index, head.link_class, head.topic
+        link_class, topic = head.link_class, head.topic
         return not (
             not self.node.gateways.is_for_all
-            or self.mask_of(link_class, topic)
-            or index.groups.of(link_class, topic)
+            or self.mask_of(link_class, topic, head.realm)
+            or self.deliveries.sharing.choosing.of(link_class, topic, head.realm)
             or self.deliveries.wants(link_class, topic)
         )
 
@@ -269,6 +292,14 @@ class Stack:
             case ValuesAsked(uid, secure, marks):
                 values = self.retaining.answer(marks, secure=secure)
                 self.router.tell_values(uid, values, self.now())
+            case NamesActive(keys):
+                self.on_active(self.interests.activated(keys, Level.SYSTEM), Level.SYSTEM)
+            case NamesAnswered():
+                self._correct()
+                self.on_names()
+            case NamesWrong():
+                self._misled.append(fact)
+                self._correct()
             case Mailed(uid, message):
                 self._on_mailed(uid, message)
 
@@ -340,6 +371,28 @@ class Stack:
         else:
             self._send(self.recalls.on_message(uid, message, now), now)
             self._ask()
+
+    def _say_wrong(self, head: Head, names: tuple[str, ...]) -> None:
+        """Tell a source that there are no clients of these names here any more."""
+        wrong = NameWrong(names, *head.flow, head.sequence)
+        self._give(Mail(ANYBODY, wrong, head.source))
+
+    def _correct(self) -> None:
+        """Send events that came to the wrong broker to where their clients are now."""
+        for fact in [*self._misled]:
+            wrong, found = fact.wrong, [self.holders(name) for name in fact.wrong.names]
+            if None in found:
+                continue  # it was asked for
+            self._misled.remove(fact)
+            flow = wrong.publisher, wrong.incarnation, wrong.link_class
+            copies: dict[Holder, list[str]] = {}
+            for name, holders in zip(wrong.names, found, strict=True):
+                for holder in holders or ():
+                    if holder.uid != fact.uid:
+                        copies.setdefault(holder, []).append(name)
+            self.counters["named_events_lost"] += sum(not holders for holders in found)
+            for holder, names in copies.items():
+                self.router.send_again(flow, wrong.sequence, holder, names, self.now())
 
     def _send(self, out: Outbound, now: Nanos) -> None:
         self.router.answer(out, now)

@@ -23,7 +23,7 @@ PURE_ROOMS = {
     *("ring.wire", "ring.circle", "ring.joining", "ring.detection", "ring.repair", "ring.records"),
     "ring.coordination",
     *("ges.wire", "ges.matching", "ges.topology", "ges.units", "ges.gateways"),
-    *("ges.profiles", "ges.retained", "ges.routing"),
+    *("ges.profiles", "ges.retained", "ges.directory", "ges.routing"),
     *(
         "sims.world",
         "sims.verdicts",
@@ -53,6 +53,7 @@ PURE_FILES = {
         "ges.sessions.event_lookup",
         "ges.sessions.explanations",
         "ges.sessions.intake",
+        "ges.sessions.named_events",
         "ges.sessions.replies",
         "ges.sessions.subscriptions",
     ),

@@ -15,6 +15,7 @@ from click.core import ParameterSource
 
 from ges.cli.context_option import ConnectionOption, context_option, says_token
 from ges.cli.durations import NumberRange
+from ges.wire.realms import REALMS
 from overlay.ids import LinkClass
 from overlay.wording import printable
 
@@ -86,6 +87,15 @@ queue_option = click.option(
     metavar="NAME",
     help="Queue group: of its members on this filter, wherever they are, one gets each event.",
 )
+
+
+def realm_option(what: str) -> Callable[[Command], Command]:
+    """Return the option for a realm; ``what``: its help."""
+    choice = click.Choice([*REALMS])
+    return click.option("--realm", type=choice, default="all", show_default=True, help=what)
+
+
+event_realm_option = realm_option("How far the event goes: into no other unit of that kind.")
 
 
 def is_default(option: str) -> bool:

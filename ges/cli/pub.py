@@ -16,6 +16,7 @@ from ges.cli.durations import duration
 from ges.cli.options import (
     CLASSES,
     client_options,
+    event_realm_option,
     is_default,
     json_option,
     run_async,
@@ -23,6 +24,7 @@ from ges.cli.options import (
     token_option,
 )
 from ges.wire.events import MAX_PAYLOAD_BYTES
+from ges.wire.names import check_names
 from ges.wire.topics import check_topic
 from ges.wire.trace_context import traced
 from overlay.errors import ConfigError
@@ -76,6 +78,12 @@ READ_BYTES = 64 * 1024
     metavar="00-TRACE-SPAN-FLAGS",
     help="Trace that the event belongs to, as W3C Trace Context names it.",
 )
+@event_realm_option
+@click.option(
+    "--to",
+    metavar="NAME[,NAME...]",
+    help="Only to the clients attached under these names, wherever they are; up to 64.",
+)
 @json_option
 @token_option
 @client_options
@@ -91,6 +99,8 @@ def pub(
     retain: bool,
     ttl: float | None,
     traceparent: str | None,
+    realm: str,
+    to: str | None,
     as_json: bool,
     token: str | None,
     broker: str,
@@ -111,6 +121,11 @@ def pub(
         raise click.UsageError("--budget is for express events; add --class express")
     if (retain or ttl is not None) and link_class == LinkClass.EXPRESS.value:
         raise click.UsageError("--retain and --ttl are not for express events")
+    names = check_names(to.split(",")) if to is not None else ()
+    if names and link_class != LinkClass.NORMAL.value:
+        raise click.UsageError("--to is for --class normal")
+    if names and (retain or realm != "all"):
+        raise click.UsageError("--to goes neither with --retain nor with --realm")
     check_topic(topic)  # before a broker is looked for
     pairs = traced(parse_attributes(attributes), traceparent) or {}
     if lines and is_default("timeout"):
@@ -127,6 +142,8 @@ def pub(
         park=park or 0.0,
         retain=retain,
         ttl=ttl,
+        realm=realm,
+        to=names,
         identity=identity,
         overlay=overlay,
         timeout=timeout,
@@ -207,6 +224,8 @@ async def _publish(
     park: float,
     retain: bool,
     ttl: float | None,
+    realm: str,
+    to: tuple[str, ...],
     identity: Path | None,
     overlay: str,
     timeout: float,
@@ -234,6 +253,8 @@ async def _publish(
                     park=park,
                     retain=retain,
                     ttl=ttl,
+                    realm=realm,
+                    to=to,
                 )
             done += len(batch)
         await client.flush()

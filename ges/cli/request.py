@@ -11,6 +11,7 @@ import click
 from ges.cli.options import (
     CLASSES,
     client_options,
+    event_realm_option,
     json_option,
     run_async,
     tell_waiting,
@@ -36,6 +37,7 @@ from overlay.wording import printable
     metavar="KEY=VALUE",
     help="Attribute of the request; may be repeated.",
 )
+@event_realm_option
 @json_option
 @token_option
 @partial(client_options, timeout=5.0, timeout_for="For finding a broker, and as long for the reply")
@@ -44,6 +46,7 @@ def request(
     payload: str,
     link_class: str,
     attributes: tuple[str, ...],
+    realm: str,
     as_json: bool,
     token: str | None,
     broker: str,
@@ -69,6 +72,7 @@ def request(
         data,
         LinkClass(link_class),
         parse_attributes(attributes),
+        realm,
         identity=identity,
         overlay=overlay,
         timeout=timeout,
@@ -94,6 +98,7 @@ async def _ask(
     payload: bytes,
     link_class: LinkClass,
     attributes: dict[str, str],
+    realm: str,
     *,
     identity: Path | None,
     overlay: str,
@@ -111,5 +116,10 @@ async def _ask(
         on_waiting=tell_waiting,
     ) as client:
         return await client.request(
-            topic, payload, timeout=timeout, attributes=attributes, link_class=link_class
+            topic,
+            payload,
+            timeout=timeout,
+            attributes=attributes,
+            link_class=link_class,
+            realm=realm,
         )

@@ -16,10 +16,12 @@ from ges.cli.options import (
     json_option,
     long_lived_client_options,
     queue_option,
+    realm_option,
     run_async,
     tell_waiting,
     token_option,
 )
+from ges.wire.names import check_name, name_filter
 from ges.wire.topics import check_filter, check_queue
 from overlay.ids import LinkClass
 from overlay.wording import counted, printable
@@ -30,9 +32,15 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("filter")
+@click.argument("filter", required=False)
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="In place of FILTER: be attached under this name, and print what is published to it.",
+)
 @click.option("--class", "link_class", type=CLASSES, help="Only events of that class.")
 @queue_option
+@realm_option("Only events that are published in the same unit of that kind.")
 @click.option("--count", type=click.IntRange(min=1), help="Stop after that many events.")
 @click.option(
     "--wait",
@@ -50,9 +58,11 @@ if TYPE_CHECKING:
 @token_option
 @long_lived_client_options
 def sub(
-    filter: str,
+    filter: str | None,
+    name: str | None,
     link_class: str | None,
     queue: str | None,
+    realm: str,
     count: int | None,
     wait: float | None,
     raw: bool | None,
@@ -72,7 +82,16 @@ def sub(
 
     With --queue it shares events with all others that have this FILTER and this queue: each event
     goes to one of them.
+
+    With --name it prints what 'chordal pub --to' publishes to that name.
     """
+    if (filter is None) == (name is None):
+        raise click.UsageError("give FILTER, or --name")
+    if name is not None:
+        if queue is not None or realm != "all":
+            raise click.UsageError("--name goes neither with --queue nor with --realm")
+        filter = name_filter(check_name(name))
+    assert filter is not None
     check_filter(filter)  # before a broker is looked for
     if queue is not None:
         check_queue(queue)
@@ -84,6 +103,7 @@ def sub(
         filter,
         LinkClass(link_class) if link_class is not None else None,
         queue,
+        realm,
         count,
         wait,
         as_json,
@@ -100,6 +120,7 @@ async def _subscribe(
     text: str,
     link_class: LinkClass | None,
     queue: str | None,
+    realm: str,
     count: int | None,
     wait: float | None,
     as_json: bool,
@@ -133,7 +154,7 @@ async def _subscribe(
         ) as client:
             scope.deadline = end
             async with (
-                client.subscribe(text, link_class=link_class, queue=queue) as events,
+                client.subscribe(text, link_class=link_class, queue=queue, realm=realm) as events,
                 trio.open_nursery() as nursery,
             ):
                 is_subscribed = True

@@ -12,6 +12,7 @@ from ges.cli import why_event
 from ges.cli.options import (
     CLASSES,
     client_options,
+    event_realm_option,
     json_option,
     run_async,
     tell,
@@ -20,6 +21,7 @@ from ges.cli.options import (
     warn_of_partial,
 )
 from ges.cli.why_queues import as_row, in_queue, in_words, shown_filter
+from ges.wire.realms import Realm, name_of
 from ges.wire.topics import check_topic
 from overlay.address import shown
 from overlay.ids import LinkClass, parse_uid, short
@@ -43,6 +45,7 @@ MAX_NAMED = 8  #: brokers in one line
     show_default=True,
     help="Class of the event.",
 )
+@event_realm_option
 @click.option("--subscriber", metavar="UID", help="Only this client: why it would not get it.")
 @json_option
 @token_option
@@ -50,6 +53,7 @@ MAX_NAMED = 8  #: brokers in one line
 def why(
     topic: str,
     link_class: str,
+    realm: str,
     subscriber: str | None,
     as_json: bool,
     token: str | None,
@@ -86,6 +90,7 @@ def why(
         identity,
         overlay,
         token,
+        realm,
     )
     found = run_async(explain, broker, question, timeout_s=timeout, on_waiting=tell_waiting)
     if as_json:
@@ -231,7 +236,12 @@ def _reason(member: WhyMember) -> str:
 
 def _interest(interest: WhyInterest) -> str:
     classes = "" if len(interest.classes) == len(LinkClass) else f" ({', '.join(interest.classes)})"
-    return f"{shown_filter(interest.filter)}{in_queue(interest.group)}{classes}"
+    more = f"{in_queue(interest.group)}{_kept_to(interest.realm)}{classes}"
+    return f"{shown_filter(interest.filter)}{more}"
+
+
+def _kept_to(realm: int) -> str:
+    return "" if realm == Realm.ALL else f" of its own {name_of(realm)}"
 
 
 def _client_filters(client: WhyClient) -> str:
@@ -240,6 +250,7 @@ def _client_filters(client: WhyClient) -> str:
     filters = [
         shown_filter(each.filter)
         + in_queue(each.group)
+        + _kept_to(each.realm)
         + (f" ({each.link_class.value} only)" if each.link_class else "")
         for each in client.filters
     ]
@@ -315,6 +326,10 @@ def _as_json(found: Explanation) -> dict[str, Any]:
     }
 
 
+def _realm_of(realm: int) -> dict[str, str]:
+    return {} if realm == Realm.ALL else {"realm": name_of(realm)}
+
+
 def _unit(unit: WhyUnit) -> dict[str, Any]:
     return {
         "unit": unit.name,
@@ -333,6 +348,7 @@ def _broker(found: Explanation, destination: Destination) -> dict[str, Any]:
         {
             "filter": each.filter,
             "queue": each.group,
+            **_realm_of(each.realm),
             "classes": [c.value for c in each.classes],
         }
         for each in (member.interests if member is not None else ())
@@ -354,6 +370,7 @@ def _broker(found: Explanation, destination: Destination) -> dict[str, Any]:
                     {
                         "filter": f.filter,
                         "queue": f.group,
+                        **_realm_of(f.realm),
                         "class": f.link_class.value if f.link_class else None,
                     }
                     for f in client.filters

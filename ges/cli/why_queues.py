@@ -18,7 +18,11 @@ MAX_NAMED = 8  #: brokers in one line
 def in_words(found: Explanation, group: WhyGroup) -> str:
     """Return a line about a group."""
     name = "a queue that is not shown" if group.name is None else f"queue {printable(group.name)}"
-    if found.entry.slot in group.nearest:
+    if group.units:
+        names = ", ".join(group.units[:MAX_NAMED])
+        kind = "unit" if len(group.units) == 1 else "one of the units"
+        chosen = f"one member gets it, in {kind} {names}, as no broker of this cluster has members"
+    elif found.entry.slot in group.nearest:
         chosen = "one member gets it, at this broker"
     elif len(group.nearest) == 1:
         chosen = f"one member gets it, at the nearest broker, {_broker(found, group.nearest[0])}"
@@ -43,6 +47,7 @@ def as_row(found: Explanation, group: WhyGroup) -> dict[str, Any]:
         "filter": group.filter,
         "nearest": uids(group.nearest),
         "others": uids(group.others),
+        "units": [*group.units],
     }
 
 

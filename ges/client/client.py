@@ -30,8 +30,8 @@ batch, not once an event, and ``publish`` once in a while.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from secrets import token_bytes
 from time import time_ns
 
@@ -60,7 +60,9 @@ from ges.wire.events import (
     checked_options,
     pack_attributes,
 )
+from ges.wire.names import check_name, name_filter
 from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick, Operated
+from ges.wire.realms import Realm, realm_named
 from ges.wire.status import Status
 from ges.wire.topics import check_filter, check_queue, check_topic
 from ges.wire.trace_context import traced
@@ -139,6 +141,8 @@ class Client:
         retain: bool = False,
         ttl: float | None = None,
         traceparent: str | None = None,
+        realm: str = "all",
+        to: str | Sequence[str] = (),
     ) -> None:
         """Publish an event; returns when it is queued, or, with ``confirm``, taken by the broker.
 
@@ -154,17 +158,21 @@ class Client:
         first; an empty payload clears the value. ``ttl``: seconds after which it is delivered to
         nobody any more, and is no last value; ``max_hops``: so many hops between brokers it may
         take. ``traceparent``: the trace that the event belongs to, as W3C Trace Context names it.
+        ``realm``: how far it goes, ``cluster``, ``super-cluster``, ``super-super-cluster`` or
+        ``all``. ``to``: names of clients, up to 64 (:meth:`inbox`): it is for these alone, wherever
+        they are, and whatever others have subscribed to.
 
         Raises:
             TopicError: the topic is malformed.
             TraceparentError: ``traceparent`` is none.
             ConfigError: the payload is not bytes (text has to be encoded); payload or attributes
                 are too large; attributes are not text; the budget is no such time; ``ttl``,
-                ``max_hops``, ``priority`` or ``correlation`` is none; ``retain`` or ``ttl`` are
-                asked for an express event; or ``park`` is negative, more than MAX_PARK_SECONDS, or
-                asked for an event that is not secure.
+                ``max_hops``, ``priority``, ``correlation`` or ``realm`` is none; ``retain`` or
+                ``ttl`` are asked for an express event; or ``park`` is negative, more than
+                MAX_PARK_SECONDS, or asked for an event that is not secure.
             ClientClosed: the client's block has ended.
-            PublishRefused: the broker refused this event or an earlier one; nobody got it.
+            PublishRefused: the broker refused this event or an earlier one; nobody got it. So it
+                does where one of the names in ``to`` is that of no client.
             ConnectionLost: no broker was found in time, or it went away before it confirmed an
                 express event.
         """
@@ -179,13 +187,17 @@ class Client:
             and max_hops is None
             and ttl is None
             and traceparent is None
+            and realm == "all"
+            and not to
         ):
             # As the event before, of which all has been checked.
             run.room -= size
             run.payloads.append(payload)
             run.times.append(time_ns())
             return
-        options = checked_options(max_hops, priority, correlation, retain=retain, ttl=ttl)
+        options = checked_options(
+            max_hops, priority, correlation, retain=retain, ttl=ttl, realm=realm, to=to
+        )
         if traceparent is not None:
             attributes = traced(attributes, traceparent)
         await self._publish(topic, payload, attributes, link_class, park, budget, options)
@@ -220,6 +232,13 @@ class Client:
         park_ms = _park_ms(park, link_class) if park else 0
         if options is not None and (options.retain or options.ttl_ms):
             self._check_lasting(link_class)
+        if options is not None and options.realm < Realm.ALL and not self._state.takes_realms:
+            raise PublishRefused(
+                f"{self._state.url}: this broker keeps no events to a realm; it is of an earlier "
+                "version"
+            )
+        if options is not None and options.to:
+            self._check_named(link_class)
         if budget is not None and link_class is not EXPRESS:
             raise ConfigError(f"a budget is for express events, this one is {link_class}")
         if self._state.refusals:
@@ -277,6 +296,16 @@ class Client:
                 "earlier version"
             )
 
+    def _check_named(self, link_class: LinkClass) -> None:
+        """Check that an event can be for named clients."""
+        if link_class is not NORMAL:
+            raise ConfigError(f"an event to named clients is of class normal, not {link_class}")
+        if not self._state.takes_names:
+            raise PublishRefused(
+                f"{self._state.url}: this broker knows no named clients; it is of an earlier "
+                "version"
+            )
+
     def _publish_express(
         self,
         connection: ClientConnection,
@@ -314,15 +343,16 @@ class Client:
         link_class: LinkClass = LinkClass.NORMAL,
         budget: float | None = None,
         priority: int = 0,
+        realm: str = "all",
     ) -> Event:
         """Publish an event that asks for a reply, and return the first one.
 
-        ``timeout``: seconds for all of it. Whoever has subscribed to the topic may answer with
-        :meth:`reply`, one of each queue group. The first request of a client takes longer, as it
-        subscribes to the address for its replies.
+        ``timeout``: seconds for all of it. ``realm``: how far the request goes. Whoever has
+        subscribed to the topic may answer with :meth:`reply`, one of each queue group. The first
+        request of a client takes longer, as it subscribes to the address for its replies.
 
         Raises:
-            NoResponders: nobody in the cluster has a subscription that matches; raised at once.
+            NoResponders: nobody has a subscription that matches; raised at once.
             RequestTimedOut: no reply has come in time; somebody may act on the request all the
                 same.
             SubscribeRefused: the broker does not let this client get replies.
@@ -333,7 +363,7 @@ class Client:
             raise ConfigError(f"timeout={timeout}: give seconds, more than 0")
         self._core.check_open()
         check_topic(topic)
-        options = checked_options(None, priority, b"") or Options()
+        options = checked_options(None, priority, b"", realm=realm) or Options()
 
         async def ask() -> Event:
             return await self._request(topic, payload, attributes, link_class, budget, options)
@@ -404,19 +434,25 @@ class Client:
 
     @asynccontextmanager
     async def subscribe(
-        self, text: str, *, link_class: LinkClass | None = None, queue: str | None = None
+        self,
+        text: str,
+        *,
+        link_class: LinkClass | None = None,
+        queue: str | None = None,
+        realm: str = "all",
     ) -> AsyncIterator[Subscription]:
         """Subscribe for the length of the block. ``link_class``: only events of that class.
 
         ``queue``: name of a queue group. Of all subscriptions with this filter and this name, at
-        whatever brokers of the cluster, one gets each event.
+        whatever brokers, one gets each event. ``realm``: only events that are published in the same
+        ``cluster``, ``super-cluster`` or ``super-super-cluster``; ``all``: wherever.
 
         Once it is active, nothing published anywhere is missed while nothing fails; wait for that
         with ``await subscription.active.wait()`` (:class:`~ges.client.subscription.Activity`).
 
         Raises:
             TopicError: the filter is malformed.
-            ConfigError: ``queue`` is no name.
+            ConfigError: ``queue`` is no name, or ``realm`` no realm.
             SubscribeRefused: the broker does not serve it, and why.
             ConnectionLost: there is no broker.
             ClientClosed: the client's block has ended.
@@ -426,7 +462,9 @@ class Client:
         if queue is not None:
             check_queue(queue)
         self._number += 1
-        subscription = Subscription(self._attachment.loop, self._number, text, link_class, queue)
+        level = realm_named(realm)
+        loop = self._attachment.loop
+        subscription = Subscription(loop, self._number, text, link_class, queue, level)
         reason = await self._attachment.subscribe(subscription)
         if reason is not None:
             raise SubscribeRefused(why_refused(text, reason))
@@ -435,6 +473,21 @@ class Client:
         finally:
             subscription.end()
             self._core.unsubscribe(subscription)
+
+    def inbox(self, name: str) -> AbstractAsyncContextManager[Subscription]:
+        """Be attached under a name for the length of the block, and get the events for it.
+
+        These are the events that are published with ``to`` this name, on whatever topic. Others may
+        have the same name, and each gets them. Where brokers have access rules, the name has to be
+        that of this client's token, or its uid.
+
+        Raises:
+            ConfigError: it is no name.
+            SubscribeRefused: the broker does not let this client have the name, and why.
+            ConnectionLost: there is no broker.
+            ClientClosed: the client's block has ended.
+        """
+        return self.subscribe(name_filter(check_name(name)))
 
     async def spread(self, revoked: RevocationList) -> None:
         """Hand a list of revoked identities to the broker, which spreads it to all others.
@@ -500,11 +553,12 @@ class Client:
         link_class: LinkClass = LinkClass.NORMAL,
         subscriber: str | None = None,
         clients_only: bool = False,
+        realm: str = "all",
     ) -> Why:
         """Ask the broker what it would do with an event, and why; nothing is published.
 
         ``subscriber``: of the broker's clients, tell only of the one with this uid.
-        ``clients_only``: tell of its clients, and not of other brokers.
+        ``clients_only``: tell of its clients, and not of other brokers. ``realm``: of the event.
 
         Raises:
             TopicError: the topic is malformed.
@@ -513,7 +567,8 @@ class Client:
             ClientClosed: the client's block has ended.
         """
         self._core.check_open()
-        question = WhyRequest(check_topic(topic), link_class, subscriber, clients_only)
+        about = check_topic(topic), link_class, subscriber, clients_only
+        question = WhyRequest(*about, realm_named(realm))
         answer = await self._attachment.why(question)
         assert isinstance(answer, Why)
         return answer

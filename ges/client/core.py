@@ -29,6 +29,8 @@ from ges.wire.client_messages import (
     Unsubscribe,
 )
 from ges.wire.delivered import read_delivery
+from ges.wire.names import is_name_filter
+from ges.wire.realms import Realm
 from overlay.errors import ProtocolError
 from overlay.machine import Message
 from overlay.queues.outbox import Outbox
@@ -138,7 +140,7 @@ class ClientCore:
         """Ask for a subscription, here and wherever we are attached later."""
         number = subscription.number
         about = subscription.filter, subscription.link_class, subscription.queue
-        request = Subscribe(number, *about)
+        request = Subscribe(number, *about, realm=subscription.realm)
         self.state.request(request)
         self._subscriptions[number] = subscription
         self._await_activity(subscription)
@@ -212,10 +214,17 @@ class ClientCore:
 
     def _ask_for(self, request: Message, now: float) -> None:
         """Ask the broker for subscriptions, if it can serve them."""
-        is_served = self.state.takes_queues
-        if isinstance(request, Subscribe) and request.queue is not None and not is_served:
-            problem = f"{self.state.url}: this broker has no queue groups; it is of an earlier "
-            self.take(SubscriptionRefused(request.number, f"{problem}version"), now)
+        lack = ""
+        if isinstance(request, Subscribe):
+            if request.queue is not None and not self.state.takes_queues:
+                lack = "queue groups"
+            elif request.realm < Realm.ALL and not self.state.takes_realms:
+                lack = "realms"
+            elif is_name_filter(request.filter) and not self.state.takes_names:
+                lack = "named clients"
+        if isinstance(request, Subscribe) and lack:
+            problem = f"{self.state.url}: this broker has no {lack}; it is of an earlier version"
+            self.take(SubscriptionRefused(request.number, problem), now)
         else:
             self.tell(request)
 

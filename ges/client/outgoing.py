@@ -196,6 +196,7 @@ class OutgoingStream:
             priority=chosen.priority,
             correlation=chosen.correlation,
             is_request=chosen.is_request,
+            realm=chosen.realm,
         )
         return bytearray(frame(EVENT, body))
 

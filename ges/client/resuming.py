@@ -50,4 +50,5 @@ def resume(
 def _resubscriptions(requests: Iterable[tuple[Subscribe, float]]) -> Iterator[Resubscription]:
     for request, seconds in requests:
         age_ms = min(MAX_AGE_MS, max(0, int((seconds + SLACK_SECONDS) * MILLIS_PER_SECOND)))
-        yield Resubscription(request.number, request.filter, request.link_class, age_ms)
+        about = request.number, request.filter, request.link_class
+        yield Resubscription(*about, age_ms, request.realm)

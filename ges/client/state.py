@@ -36,6 +36,7 @@ from ges.wire.client_messages import (
 )
 from ges.wire.drill_messages import Drilled
 from ges.wire.operator_messages import ClientList, Operated
+from ges.wire.realms import Realm
 from ges.wire.status import MoreStatus, Status
 from ges.wire.status_pages import StatusPages
 from ges.wire.why import Why
@@ -49,8 +50,10 @@ from overlay.wire.versions import (
     ACTIVE_LEVELS,
     DRILL,
     KEPT_EVENTS,
+    NAMES,
     OPERATE,
     QUEUES,
+    REALMS,
     REQUESTS,
     RETAINED,
     WHY,
@@ -134,6 +137,8 @@ class ClientState:
         self.can_drill = False  #: ... and drills
         self.takes_queues = True  #: it takes clients into queue groups
         self.takes_requests = True  #: it takes requests
+        self.takes_realms = True  #: it keeps events and subscriptions to their units
+        self.takes_names = True  #: it knows named clients
         self.pending = PendingRequests(publisher.hex())  #: requests that wait for a reply
         self._addresses = tuple(addresses)
         self._has_token = has_token
@@ -175,6 +180,8 @@ class ClientState:
         self.retains = RETAINED in attached.capabilities
         self.takes_queues = QUEUES in attached.capabilities
         self.takes_requests = REQUESTS in attached.capabilities
+        self.takes_realms = REALMS in attached.capabilities
+        self.takes_names = NAMES in attached.capabilities
         self.watermarks.move()
         return None if self._lost_at is None else now - self._lost_at
 
@@ -208,7 +215,10 @@ class ClientState:
         served = [
             (request, now - self._served[number])
             for number, request in self.requests.items()
-            if self._keeps_events and number in self._served and request.queue is None
+            if self._keeps_events
+            and number in self._served
+            and request.queue is None
+            and (request.realm == Realm.ALL or self.takes_realms)
         ]
         if served:
             yield from resume(served, self.watermarks.marks())

@@ -9,6 +9,7 @@ from ges.client.loop import Flag, Loop
 from ges.errors import ClientClosed, EventError, SubscribeRefused
 from ges.wire.client_messages import Level
 from ges.wire.delivered import Event
+from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 
 MAX_UNREAD = 1_000_000  #: events kept for a subscription that is not read; then the oldest go
@@ -80,11 +81,13 @@ class Subscription:
         text: str,
         link_class: LinkClass | None,
         queue: str | None = None,
+        realm: Realm = Realm.ALL,
     ) -> None:
         self.number = number
         self.filter = text
         self.link_class = link_class
         self.queue = queue  #: the queue group that it is in
+        self.realm = realm  #: only events published in the same unit of that level
         self.active = Activity(loop)
         self.dropped = 0  #: events thrown away because this was not read fast enough
         self._events: deque[Event] = deque(maxlen=MAX_UNREAD)

@@ -66,7 +66,11 @@ class OuterEdges(Protocol):
 
     @property
     def changes(self) -> int:
-        """A number that grows when they change."""
+        """A number that grows when they change, or brokers somewhere wait for slots."""
+
+    @property
+    def is_crowded(self) -> bool:
+        """In another unit brokers wait for slots."""
 
 
 class GatewaysPart(Part):
@@ -101,6 +105,7 @@ class GatewaysPart(Part):
         self.states = LinkStates(ring.peer.uid)
         self._outer = outer
         self._outer_changes = 0
+        self._is_crowded = False
         self._naming = Naming()
         self._gates = Gates()
         self._moves: dict[LinkClass, Moves] = {}
@@ -128,12 +133,12 @@ class GatewaysPart(Part):
     def is_for_all(self) -> bool:
         """Events that are published here can name whom they are for: all of the overlay.
 
-        Where all are one cluster, each has a slot. Else those that wait for one get it at once.
-        While units are split or folded, and for a while after, events go to all.
+        While brokers wait for slots, in this cluster or in another unit, events go to all, and so
+        they do while units are split or folded, and for a while after.
         """
-        if self._naming.slot is None or not self.is_at_rest:
+        if self._naming.slot is None or not self.is_at_rest or self._units.is_crowded:
             return False
-        return self._units.is_for_all if self._units.is_single else self._naming.nodes.is_known
+        return self._units.is_single or (self._naming.nodes.is_known and not self._is_crowded)
 
     @property
     def is_at_rest(self) -> bool:
@@ -213,6 +218,14 @@ class GatewaysPart(Part):
         """Return the node at which a packed address lies, as a mask; 0: here, or unknown."""
         return self._naming.nodes.towards(address, self._naming.slot)
 
+    def node_at(self, place: int) -> int | None:
+        """Return the other unit in which a ring id lies; None: this cluster, or unknown."""
+        return self._naming.nodes.at(place)
+
+    def common_level(self, place: int) -> int:
+        """Return the level of the smallest unit in which both this broker and a ring id are."""
+        return self._naming.nodes.common_level(place)
+
     def take_moves(self) -> Mapping[LinkClass, Moves]:
         """Return, once, what has moved to other next hops."""
         moves, self._moves = self._moves, {}
@@ -266,6 +279,7 @@ class GatewaysPart(Part):
             effects += self._follow_members(now)
         if self._outer.changes != self._outer_changes:
             self._outer_changes, self._is_stale = self._outer.changes, True
+            self._is_crowded = self._outer.is_crowded
         if self._is_touched:
             self._is_touched = False
             effects += self._tell(now)

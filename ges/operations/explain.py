@@ -61,6 +61,7 @@ class Question:
     identity: Path | None = None
     overlay: str = "chordal"
     token: str | None = None
+    realm: str = "all"  #: of the event
 
 
 async def explain(
@@ -82,7 +83,10 @@ async def explain(
     ciphers: dict[tuple[str, str, LinkClass], str | None] = {}
     async with _attached(url, question, timeout_s, on_waiting) as client:
         entry = await client.why(
-            question.topic, link_class=question.link_class, subscriber=question.subscriber
+            question.topic,
+            link_class=question.link_class,
+            subscriber=question.subscriber,
+            realm=question.realm,
         )
         await _note_ciphers(client, ciphers)
         url = client.broker_url
@@ -123,6 +127,7 @@ async def explain(
                                 link_class=question.link_class,
                                 subscriber=question.subscriber,
                                 clients_only=True,
+                                realm=question.realm,
                             )
                         if uid in relay_uids:
                             await _note_ciphers(client, ciphers)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ges.matching.topic_filters import TopicFilters
 from ges.wire.groups import group_key
 from ges.wire.profile_messages import Interest
+from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 
 MAX_CACHED = 4096  #: topics of one class
@@ -25,6 +26,7 @@ class Group(NamedTuple):
     key: int  #: as events name it
     filter: str  #: in canonical form
     name: str
+    realm: int = Realm.ALL  #: it is for events published in the same unit of that level
 
 
 class GroupIndex:
@@ -41,8 +43,13 @@ class GroupIndex:
             each: {} for each in LinkClass
         }
 
-    def of(self, link_class: LinkClass, topic: bytes) -> tuple[Group, ...]:
-        """Return the groups that want an event of a class and topic, as it stands in events."""
+    def of(
+        self, link_class: LinkClass, topic: bytes, common: int = Realm.CLUSTER
+    ) -> tuple[Group, ...]:
+        """Return the groups that want an event of a class and topic, as it stands in events.
+
+        ``common``: the level of the smallest unit that has both its source and this broker in it.
+        """
         if not self._masks:
             return ()
         known = self._found[link_class]
@@ -51,6 +58,8 @@ class GroupIndex:
             if len(known) >= MAX_CACHED:
                 known.clear()
             found = known[topic] = self._match(link_class, topic)
+        if common > Realm.CLUSTER and found:
+            return tuple(group for group in found if group.realm >= common)
         return found
 
     def mask(self, link_class: LinkClass, key: int) -> int:
@@ -87,4 +96,5 @@ class GroupIndex:
 def group_of(interest: Interest) -> Group:
     """Return the group that an interest with one is for."""
     name = interest.group or ""
-    return Group(group_key(interest.filter, name), interest.filter, name)
+    key = group_key(interest.filter, name, interest.realm)
+    return Group(key, interest.filter, name, interest.realm)

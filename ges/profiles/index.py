@@ -3,9 +3,9 @@
 For example, the member in slot 0 has ``a/#`` in its profile and the one in slot 1 has ``b``, and
 nothing is known of the one in slot 2: ``a/x`` goes to 0b101. In doubt a member is included.
 
-There is a mask for each class of events. What finds and remembers them by topic is one
-:class:`~ges.matching.mask_index.MaskIndex` for each class. Interests with a queue group are in no
-mask, but in the index of groups (:mod:`ges.profiles.group_index`).
+There is a mask for each class of events, and for each realm that somebody has asked for. What finds
+and remembers them by topic is one :class:`~ges.matching.mask_index.MaskIndex` for each. Interests
+with a queue group are in no mask, but in the index of groups (:mod:`ges.profiles.group_index`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ from ges.matching.mask_index import MaskIndex
 from ges.profiles.group_index import GroupIndex
 from ges.profiles.interest import CLASS_BITS, Engine
 from ges.wire.profile_messages import Interest
+from ges.wire.realms import Realm
 from overlay.ids import LinkClass
+
+#: The class of events, and the realm of those who want them.
+_Kind = tuple[LinkClass, int]
 
 
 class ProfileIndex:
@@ -25,30 +29,38 @@ class ProfileIndex:
 
     def __init__(self) -> None:
         self.groups = GroupIndex()  #: of which one member is to get an event, and not each
-        self._masks = {each: MaskIndex() for each in LinkClass}
+        self._masks = {(each, int(Realm.ALL)): MaskIndex() for each in LinkClass}
         #: How many interests hold a filter in a slot: two members may claim one for a moment.
-        self._uses: Counter[tuple[LinkClass, str, int]] = Counter()
-        self._everything: Counter[tuple[LinkClass, int]] = Counter()  #: likewise, without filters
-        self._all = dict.fromkeys(LinkClass, 0)  #: mask of these
+        self._uses: Counter[tuple[_Kind, str, int]] = Counter()
+        self._everything: Counter[tuple[_Kind, int]] = Counter()  #: likewise, without filters
+        self._all = dict.fromkeys(self._masks, 0)  #: masks of these
         self._interests: dict[str, set[Interest]] = {}  #: by member
         self._behind: set[str] = set()
         self._slots: dict[str, int] = {}
         self._unknown = 0  #: mask of members that are behind
         self.changes = 0  #: grows when what is held of somebody changes
 
-    def mask_of(self, link_class: LinkClass, topic: bytes) -> int:
+    def mask_of(self, link_class: LinkClass, topic: bytes, common: int = Realm.CLUSTER) -> int:
         """Return the slots of the members that want an event, or may want it: bit n is slot n."""
-        found = self._masks[link_class].mask_of(topic)
-        return found | self._all[link_class] | self._unknown
+        return self.certain_mask_of(link_class, topic, common) | self._unknown
 
     @property
     def unknown(self) -> int:
         """The slots of the members that may want anything, as nobody knows, as a mask."""
         return self._unknown
 
-    def certain_mask_of(self, link_class: LinkClass, topic: bytes) -> int:
-        """Return the slots of the members that have said that they want an event."""
-        return self._masks[link_class].mask_of(topic) | self._all[link_class]
+    def certain_mask_of(
+        self, link_class: LinkClass, topic: bytes, common: int = Realm.CLUSTER
+    ) -> int:
+        """Return the slots of the members that have said that they want an event.
+
+        ``common``: the level of the smallest unit that has both its source and this broker in it.
+        """
+        found = 0
+        for kind, index in self._masks.items():
+            if kind[0] is link_class and kind[1] >= common:
+                found |= index.mask_of(topic) | self._all[kind]
+        return found
 
     def set_slots(self, slots: Mapping[str, int]) -> None:
         """Members have these slots, each from 0 to 63; others have none."""
@@ -109,12 +121,17 @@ class ProfileIndex:
                 if interest.engine == Engine.TOPICS and interest.group is not None:
                     self.groups.count(link_class, interest, slot, by)
                 elif interest.engine == Engine.TOPICS:
-                    self._count_filter(link_class, interest.filter, slot, by)
+                    self._count_filter((link_class, interest.realm), interest.filter, slot, by)
                 else:  # of a kind that is not known here: it may want anything
-                    self._count_everything(link_class, slot, by)
+                    self._count_everything((link_class, interest.realm), slot, by)
 
-    def _count_filter(self, link_class: LinkClass, text: str, slot: int, by: int) -> None:
-        uses, key, masks = self._uses, (link_class, text, slot), self._masks[link_class]
+    def _index(self, kind: _Kind) -> MaskIndex:
+        if kind not in self._masks:
+            self._masks[kind], self._all[kind] = MaskIndex(), 0
+        return self._masks[kind]
+
+    def _count_filter(self, kind: _Kind, text: str, slot: int, by: int) -> None:
+        uses, key, masks = self._uses, (kind, text, slot), self._index(kind)
         uses[key] += by
         if by > 0 and uses[key] == 1:
             masks.add(text, slot)
@@ -122,11 +139,12 @@ class ProfileIndex:
             del uses[key]
             masks.remove(text, slot)
 
-    def _count_everything(self, link_class: LinkClass, slot: int, by: int) -> None:
-        key = link_class, slot
+    def _count_everything(self, kind: _Kind, slot: int, by: int) -> None:
+        key = kind, slot
+        self._index(kind)
         self._everything[key] += by
         if self._everything[key]:
-            self._all[link_class] |= 1 << slot
+            self._all[kind] |= 1 << slot
         else:
             del self._everything[key]
-            self._all[link_class] &= ~(1 << slot)
+            self._all[kind] &= ~(1 << slot)

@@ -19,6 +19,7 @@ import msgspec
 
 from ges.matching.containment import covers as filter_covers
 from ges.wire.profile_messages import ALL_CLASSES, MAX_GROUP_NAME, Interest
+from ges.wire.realms import Realm
 from ges.wire.topics import ONE, REST, check_filter
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
@@ -44,11 +45,13 @@ def interest_in(
     group: str | None = None,
     *,
     secure: bool = True,
+    realm: int = Realm.ALL,
 ) -> Interest:
     """Return the interest of a subscription to a topic filter.
 
     ``link_class``: only events of that class; None: of all classes. ``secure``: whether the hop to
     the client is; secure events never travel on one that is not, so nobody need send any.
+    ``realm``: only events that are published in the same unit of that level.
 
     Raises:
         TopicError: the filter is malformed.
@@ -65,12 +68,12 @@ def interest_in(
         raise ConfigError(
             f"the name of a group has 1 to {MAX_GROUP_NAME} characters, not {len(group)}"
         )
-    return Interest(Engine.TOPICS, canonical(text), classes, group)
+    return Interest(Engine.TOPICS, canonical(text), classes, group, realm)
 
 
-def everything(classes: int = ALL_CLASSES) -> Interest:
+def everything(classes: int = ALL_CLASSES, realm: int = Realm.ALL) -> Interest:
     """Return the interest in all events of some classes."""
-    return Interest(Engine.EVERYTHING, "", classes)
+    return Interest(Engine.EVERYTHING, "", classes, None, realm)
 
 
 def canonical(text: str) -> str:
@@ -84,6 +87,8 @@ def covers(wide: Interest, narrow: Interest) -> bool:
     """Say whether every event that ``narrow`` asks for is asked for by ``wide``."""
     if narrow.classes & ~wide.classes or wide.group != narrow.group:
         return False
+    if wide.realm < narrow.realm or (wide.group is not None and wide.realm != narrow.realm):
+        return False
     if wide.engine == Engine.EVERYTHING:
         return True
     if wide.engine != narrow.engine:
@@ -95,14 +100,18 @@ def covers(wide: Interest, narrow: Interest) -> bool:
     return filter_covers(wide.filter, narrow.filter)
 
 
-def order(interest: Interest) -> tuple[int, str, int, str]:
+def order(interest: Interest) -> tuple[int, str, int, str, int]:
     """Return what interests are sorted by."""
-    return interest.engine, interest.filter, interest.classes, interest.group or ""
+    key = interest.engine, interest.filter, interest.classes
+    return *key, interest.group or "", interest.realm
 
 
 def mark_of(interest: Interest) -> int:
     """Return a hash of an interest, with 63 bits."""
-    found = blake2b(_encode(interest), digest_size=8).digest()
+    told: object = interest
+    if interest.realm == Realm.ALL:  # as brokers reckon it that know of no realms
+        told = (interest.engine, interest.filter, interest.classes, interest.group)
+    found = blake2b(_encode(told), digest_size=8).digest()
     return int.from_bytes(found, "big") & _MASK_63_BITS
 
 

@@ -11,10 +11,11 @@ from collections.abc import Collection
 
 from ges.profiles.interest import Engine, everything, size_of
 from ges.wire.profile_messages import Interest
+from ges.wire.realms import Realm
 from ges.wire.topics import REST
 
-#: Levels of the common prefix, the classes, and the prefix.
-_Prefix = tuple[int, int, tuple[str, ...]]
+#: Levels of the common prefix, the classes and the realm, and the prefix.
+_Prefix = tuple[int, int, int, tuple[str, ...]]
 
 
 def merge(interests: Collection[Interest], most: int, most_bytes: int) -> set[Interest]:
@@ -46,11 +47,11 @@ def merge(interests: Collection[Interest], most: int, most_bytes: int) -> set[In
             size += size_of(wide) - sum(map(size_of, together))
         depth -= 1
     if left and (len(left) > room or size > room_bytes):
-        classes = 0
+        classes, realm = 0, Realm.CLUSTER
         for each in interests:  # what is everything of some classes already grows to these
             if each.group is None:
-                classes |= each.classes
-        made = {everything(classes)}
+                classes, realm = classes | each.classes, Realm(max(realm, each.realm))
+        made = {everything(classes, realm)}
     return made
 
 
@@ -60,11 +61,13 @@ def _groups(left: set[Interest], depth: int) -> list[list[Interest]]:
     for each in left:
         levels = each.filter.split("/")
         if len(levels) > depth:
-            found.setdefault((depth, each.classes, tuple(levels[:depth])), []).append(each)
+            key = (depth, each.classes, each.realm, tuple(levels[:depth]))
+            found.setdefault(key, []).append(each)
     groups = [together for together in found.values() if len(together) > 1]
     return sorted(groups, key=lambda together: (-len(together), min(e.filter for e in together)))
 
 
 def _above(interest: Interest, depth: int) -> Interest:
     levels = interest.filter.split("/")[:depth]
-    return Interest(interest.engine, "/".join([*levels, REST]), interest.classes)
+    text = "/".join([*levels, REST])
+    return Interest(interest.engine, text, interest.classes, None, interest.realm)

@@ -27,6 +27,7 @@ import msgspec
 from ges.retained.topic_tree import TopicTree
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Flow, Head
+from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 
 MAX_VALUES = 16384
@@ -63,6 +64,8 @@ class Value(msgspec.Struct, frozen=True, gc=False):
     flow: Flow
     order: int  #: counts what was taken here, up to this one
     mark: int  #: differs from that of other values
+    realm: int  #: of the event
+    source: int  #: ring id of the broker where it was published
 
     @property
     def size(self) -> int:
@@ -79,6 +82,7 @@ class RetainedValues:
         self.order = 0  #: of the value taken last
         self._most_bytes = MAX_BYTES
         self._values: dict[Key, Value] = {}
+        self._kept_near: dict[Key, None] = {}  #: of these: those of a realm that is not all
         self._trees = {False: TopicTree(), True: TopicTree()}
         self._marks = {False: [0] * BUCKETS, True: [0] * BUCKETS}
         self._ends: list[tuple[int, Key]] = []  #: heap; some are out of date
@@ -138,7 +142,7 @@ class RetainedValues:
         self.order += 1
         mark = _mark(key, stamp)
         args = (ends_ms, is_cleared, run.as_stored(), head.flow, self.order, mark)
-        value = Value(key, stamp, *args)
+        value = Value(key, stamp, *args, head.realm, head.source)
         if old is not None:
             self._drop(old)
         self._put(value)
@@ -178,6 +182,17 @@ class RetainedValues:
                 self._drop(value)
                 self.counters["retained_ended"] += not value.is_cleared
 
+    def forget_beyond(self, common_level: Callable[[int], int]) -> None:
+        """Forget values that are kept to units in which this broker is no more.
+
+        ``common_level`` returns the level of the smallest unit with a place and this broker in it.
+        """
+        for key in [*self._kept_near]:
+            value = self._values[key]
+            if common_level(value.source) > value.realm:
+                self._drop(value)
+                self.counters["retained_out_of_realm"] += 1
+
     # ── what members compare ──────────────────────────────────────────────────────────────────
 
     def digest(self, *, secure: bool) -> int:
@@ -203,6 +218,8 @@ class RetainedValues:
     def _put(self, value: Value) -> None:
         key = value.key
         self._values[key] = value
+        if value.realm < Realm.ALL:
+            self._kept_near[key] = None
         self._trees[key[0]].add(key[1].decode())
         self.bytes += value.size
         self._add_mark(value, value.mark)
@@ -213,6 +230,7 @@ class RetainedValues:
     def _drop(self, value: Value) -> None:
         key = value.key
         del self._values[key]
+        self._kept_near.pop(key, None)
         self._trees[key[0]].remove(key[1].decode())
         self.bytes -= value.size
         self._add_mark(value, -value.mark)

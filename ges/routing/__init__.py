@@ -3,11 +3,13 @@
 The way itself
     ``parts`` (what it consists of), ``router`` (in, onward, out), ``passing`` (on to other
     brokers), ``delivery`` (to clients here), ``audience`` (which of them want a topic),
-    ``holdings`` (what one is interested in), ``express``, ``reach`` (whether an event may set out).
+    ``holdings`` (what one is interested in), ``named`` (clients by name), ``named_sending`` (to
+    those elsewhere), ``express``, ``reach`` (whether an event may set out).
 To whom
     ``known`` (what the control machine knows), ``interests`` (what it is told of clients here),
     ``plan`` (what a plan is), ``plans`` (which one an event follows), ``mask_plan`` (to those that
-    want it), ``entering`` (whom it is for where it comes into a unit). While units change:
+    want it), ``coming_in`` and ``entering`` (whom it is for where it comes into a unit),
+    ``realms`` (how far it goes). While units change:
     ``arc_plan`` (the tree over the ring),
     ``flood_plan`` (everybody), ``catch_up`` (who joined meanwhile), ``recent`` (what has come
     before).

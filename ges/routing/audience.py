@@ -17,8 +17,19 @@ from ges.matching.changes import Changes
 from ges.matching.engine import Engine
 from ges.matching.topic_cache import TopicCache
 from ges.matching.topic_filters import TopicFilters
-from ges.routing.holdings import Change, Holding, Recipient, Row, Targets, mended, merged, weigh
+from ges.routing.holdings import (
+    Change,
+    Holding,
+    Recipient,
+    Row,
+    Targets,
+    from_afar,
+    mended,
+    merged,
+    weigh,
+)
 from ges.routing.subscriber import Subscriber
+from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 
 MAX_CACHE_BYTES = 32 * 1024 * 1024  #: for the events of each class
@@ -30,6 +41,7 @@ class Audience:
 
     def __init__(self) -> None:
         self.size = 0  #: how many subscriptions there are
+        self._kept_near = 0  #: of these: how many are for events of some units alone
         self._old_bytes = 0  #: of rows that have been replaced since the caches were dropped
         self._recipients: dict[Subscriber, Recipient] = {}
         self._engine: Engine[Holding] = TopicFilters()
@@ -46,9 +58,24 @@ class Audience:
             for each in LinkClass
         }
 
-    def add(self, client: Subscriber, number: int, text: str, only: LinkClass | None) -> None:
+    @property
+    def has_realms(self) -> bool:
+        """Some subscription is for events of some units alone."""
+        return self._kept_near > 0
+
+    def add(
+        self,
+        client: Subscriber,
+        number: int,
+        text: str,
+        only: LinkClass | None,
+        realm: int = Realm.ALL,
+    ) -> None:
         """Let a subscription that is not in use have a checked filter."""
         recipient = self._recipient(client)
+        if realm < Realm.ALL:
+            recipient.realms[number] = realm
+            self._kept_near += 1
         interest = text, only
         holding = recipient.holdings.get(interest)
         if holding is None:
@@ -61,8 +88,11 @@ class Audience:
 
     def remove(self, client: Subscriber, number: int, text: str, only: LinkClass | None) -> None:
         """Take its filter from a subscription; it has been added with just these."""
-        holding = self._recipients[client].holdings[text, only]
+        recipient = self._recipients[client]
+        holding = recipient.holdings[text, only]
         holding.remove(number)
+        if recipient.realms.pop(number, None) is not None:
+            self._kept_near -= 1
         self._drop_row(holding)
         self.size -= 1
         if not holding.numbers:
@@ -80,6 +110,8 @@ class Audience:
             self.size -= len(holding.numbers)
             self._drop_row(holding)
         recipient.holdings.clear()
+        self._kept_near -= len(recipient.realms)
+        recipient.realms = {}
         recipient.client = recipient.outlet = None
 
     def hold(self, client: Subscriber) -> None:
@@ -90,9 +122,15 @@ class Audience:
         """Let all events that a client wants go to it again."""
         self._recipient(client).outlet = client.connection
 
-    def of(self, link_class: LinkClass, topic: bytes) -> Targets:
-        """Return who wants events of a class and topic; some may have gone."""
-        return self._caches[link_class].value(topic)
+    def of(self, link_class: LinkClass, topic: bytes, common: int = Realm.CLUSTER) -> Targets:
+        """Return who wants events of a class and topic; some may have gone.
+
+        ``common``: the level of the smallest unit that has both their source and this broker in it.
+        """
+        found = self._caches[link_class].value(topic)
+        if common > Realm.CLUSTER and self._kept_near:
+            return from_afar(found, common)
+        return found
 
     @property
     def cached_bytes(self) -> int:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection
 from ges.retained.values import RetainedValues
 from ges.routing.audience import Audience
 from ges.routing.interests import Interests
+from ges.routing.named import Named
+from ges.routing.realms import Realms
 from ges.routing.replays import Replays
 from ges.routing.retaining import Retaining
 from ges.routing.sharing import Sharing
@@ -15,6 +17,7 @@ from ges.routing.subscriber import Membership, Subscriber
 from ges.wire.event_runs import EventRun
 from ges.wire.events import TIMED_FLAGS, Head
 from ges.wire.groups import Serving
+from ges.wire.realms import Realm
 from overlay.ids import LinkClass, Nanos
 from overlay.wire.frames import DELIVERY, frame_start
 
@@ -28,6 +31,7 @@ class Deliveries:
         now: Callable[[], Nanos],
         interests: Interests,
         sharing: Sharing,
+        realms: Realms,
         values: RetainedValues | None = None,
         wall_ns: Callable[[], int] | None = None,
     ) -> None:
@@ -38,6 +42,7 @@ class Deliveries:
             now: returns the time.
             interests: has the cluster told what clients want.
             sharing: has queue groups.
+            realms: say which events may go to clients here.
             values: the retained ones.
             wall_ns: returns unix time; None: ``now`` is taken for it.
         """
@@ -45,10 +50,12 @@ class Deliveries:
         wall_ns = wall_ns or now
         self._counters = counters
         self._interests = interests
+        self._realms = realms
         self.audience = Audience()
         self.sharing = sharing
+        self.named = Named(counters)
         self.replays = Replays(counters, now, self.audience, wall_ns)
-        self.retaining = Retaining(values, self.audience, counters, wall_ns, now)
+        self.retaining = Retaining(values, self.audience, counters, realms, wall_ns, now)
 
     def subscribe(
         self,
@@ -57,23 +64,35 @@ class Deliveries:
         text: str,
         only: LinkClass | None,
         group: str | None = None,
+        realm: int = Realm.ALL,
     ) -> None:
         """Serve a checked filter; the same number again replaces the earlier one.
 
-        ``group``: name of the queue group that it is in.
+        ``group``: name of the queue group that it is in. ``realm``: only events that are published
+        in the same unit of that level.
         """
         self._drop(client, number)
         if group is not None:
-            membership = client.queues[number] = Membership(text, only, group)
+            membership = client.queues[number] = Membership(text, only, group, realm)
             self.sharing.members.add(client, number, membership)
         else:
             client.filters[number] = (text, only)
+            if realm < Realm.ALL:
+                client.realms[number] = realm
             self.replays.joined(client, number)
-            self.audience.add(client, number, text, only)
-        self._interests.want(client, number, text, only, group)
+            self.audience.add(client, number, text, only, realm)
+        self._interests.want(client, number, text, only, group, realm)
+
+    def take_name(self, client: Subscriber, number: int, name: str) -> None:
+        """Serve a subscription that takes a name; the same number again replaces it."""
+        self.unsubscribe(client, number)
+        self.named.add(client, number, name)
+        self._interests.want_name(client, number, name)
 
     def unsubscribe(self, client: Subscriber, number: int) -> None:
         """Serve a filter no longer; a number that is not in use changes nothing."""
+        if self.named.remove(client, number):
+            self._interests.unwant_names(client, (number,))
         if self._drop(client, number):
             self._interests.unwant(client, (number,))
 
@@ -84,25 +103,38 @@ class Deliveries:
         self.audience.forget(client)
         for number, membership in client.queues.items():
             self.sharing.members.remove(client, number, membership)
+        names = [*client.names]
+        for number in names:
+            self.named.remove(client, number)
+        self._interests.unwant_names(client, names)
         self._interests.unwant(client, [*client.filters, *client.queues])
         client.filters.clear()
+        client.realms.clear()
         client.queues.clear()
 
     @property
     def subscriptions(self) -> int:
         """How many filters are served."""
-        return self.audience.size + self.sharing.members.size
+        return self.audience.size + self.sharing.members.size + self.named.size
 
     def deliver(self, run: EventRun, now: Nanos) -> None:
         """Send events that are not express to all who want them, and to one of each queue group."""
         head = run.head
+        common = self._common(head)
+        if head.realm < common:
+            self._counters["events_out_of_realm"] += run.count
+            return
         if self._is_over(head):
             return
-        due = self.sharing.due(run)
+        if head.is_named:
+            for event in run.split():
+                self.named.deliver(event)
+            return
+        due = self.sharing.due(run, common)
         run = run.ungrouped()
         plain = run.untimed()  # for clients that do not know of times
-        self.replays.keep(plain, now, head.ends_ms)
-        targets = self.audience.of(head.link_class, head.topic)
+        self.replays.keep(plain, now, head.ends_ms, common)
+        targets = self.audience.of(head.link_class, head.topic, common)
         shared: Collection[Subscriber] = ()
         if due:
             shares = self.sharing.share(run, due)
@@ -135,6 +167,10 @@ class Deliveries:
             sent += 1
         self._counters["events_delivered"] += count * sent
 
+    def _common(self, head: Head) -> int:
+        """Return from how far away an event comes."""
+        return self._realms.common(head)
+
     def _is_over(self, head: Head) -> bool:
         if not head.flags & TIMED_FLAGS or not self.retaining.is_over(head):
             return False
@@ -166,6 +202,7 @@ class Deliveries:
 
     def _drop(self, client: Subscriber, number: int) -> bool:
         if (entry := client.filters.pop(number, None)) is not None:
+            client.realms.pop(number, None)
             self.audience.remove(client, number, *entry)
             return True
         if (membership := client.queues.pop(number, None)) is not None:

@@ -13,7 +13,7 @@ from typing import Protocol
 from ges.routing.mask_plan import Cluster
 from ges.units.address import LEVELS
 from ges.units.nodes import from_level
-from ges.wire.events import Duty
+from ges.wire.events import Duty, Head
 from ges.wire.levels import CLUSTER_MASK
 from overlay.ids import LinkClass
 
@@ -21,7 +21,9 @@ from overlay.ids import LinkClass
 class Wanting(Protocol):
     """Who wants an event, by level; see :meth:`ges.stack.Stack.mask_of`."""
 
-    def __call__(self, link_class: LinkClass, topic: bytes, below: int = LEVELS) -> int:
+    def __call__(
+        self, link_class: LinkClass, topic: bytes, below: int = LEVELS, common: int = 1
+    ) -> int:
         """Return the members, and other units of the levels below ``below``, as a mask."""
 
 
@@ -32,18 +34,25 @@ class Entering:
         self._cluster = cluster
         self._mask_of = mask_of
 
-    def duty(self, duty: Duty, link_class: LinkClass, topic: bytes, every: int = 0) -> Duty:
+    def duty(self, head: Head, every: int = 0) -> Duty:
         """Return the duty of this broker: whom inside the unit the event is for, too.
 
         ``every``: nodes that get it whether they want it or not, as far as they are inside.
         """
-        level, cluster = duty.entering, self._cluster
+        duty, cluster = head.duty, self._cluster
+        level = duty.entering
         destinations = from_level(duty.destinations, level)
         if self.is_inside(duty):
             destinations &= cluster.known & ~cluster.own
-            destinations |= self._inside(duty, link_class, topic, level)
+            destinations |= self._inside(head, level)
             destinations |= every & ~from_level(every, level) & ~cluster.own_units
         trace = from_level(duty.trace, level)
+        return duty._replace(destinations=destinations, trace=trace, entering=0)
+
+    def beyond(self, duty: Duty) -> Duty:
+        """Return the duty for others than this broker's unit, of an event that was handed on."""
+        destinations = from_level(duty.destinations, duty.entering) & ~self._cluster.own
+        trace = from_level(duty.trace, duty.entering)
         return duty._replace(destinations=destinations, trace=trace, entering=0)
 
     def is_inside(self, duty: Duty) -> bool:
@@ -56,9 +65,11 @@ class Entering:
         strange = destinations & ~(cluster.known | cluster.own)
         return own is None or bool(strange) or bool(destinations >> own & 1)
 
-    def _inside(self, duty: Duty, link_class: LinkClass, topic: bytes, level: int) -> int:
+    def _inside(self, head: Head, level: int) -> int:
+        duty = head.duty
         if not duty.address:
-            return self._mask_of(link_class, topic, level)
+            common = self._cluster.common_level(head.source)
+            return self._mask_of(head.link_class, head.topic, level, common)
         if self._cluster.address == duty.address - 1:
             return self._own_slot
         return self._cluster.toward(duty.address - 1)

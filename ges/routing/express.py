@@ -25,6 +25,7 @@ from ges.routing.audience import Audience
 from ges.routing.outlets import Line, Lines
 from ges.routing.paths import Path, Paths
 from ges.routing.plan import Onward
+from ges.routing.realms import Realms
 from ges.routing.recent import Recent
 from ges.routing.sharing import Sharing, with_numbers
 from ges.routing.subscriber import Subscriber
@@ -97,6 +98,7 @@ class Express:
         hops: ExpressHops,
         audience: Audience,
         sharing: Sharing,
+        realms: Realms,
         counters: Counter[str],
         *,
         one_way_us: Callable[[LinkKey, int], int],
@@ -111,6 +113,7 @@ class Express:
         self._hops = hops
         self._audience = audience
         self._sharing = sharing
+        self._realms = realms
         self._counters = counters
         self._one_way_us = one_way_us
         self._budget_us = budget_us
@@ -184,18 +187,21 @@ class Express:
         self, plain: EventRun, event: bytearray, single: EventRun, handed: Serving | None
     ) -> None:
         """Send an event to the clients here that get it: ``single`` with its groups, or without."""
-        sharing = self._sharing
+        sharing, common = self._sharing, self._realms.common(single.head)
+        if single.head.realm < common:
+            self._counters["events_out_of_realm"] += 1
+            return
         if handed is not None:
             targets: dict[Subscriber, bytes] = {}
             shares = sharing.share(plain, sharing.handed(single, handed), handed.tried)
         else:
-            rows = self._audience.of(LinkClass.EXPRESS, plain.head.topic)
+            rows = self._audience.of(LinkClass.EXPRESS, plain.head.topic, common)
             targets = {
                 row.recipient.client: row.matches
                 for row in rows
                 if row.recipient.client is not None
             }
-            shares = sharing.share(plain, sharing.due(single))
+            shares = sharing.share(plain, sharing.due(single, common))
         for client, numbers in shares.numbers.items():
             targets[client] = with_numbers(targets.get(client, _NOTHING), numbers[0])
         frame = frame_start(EVENT, len(event)) + event

@@ -12,8 +12,10 @@ from collections import Counter, deque
 from collections.abc import Callable
 
 from ges.retained.values import Key, RetainedValues, Value
+from ges.routing.realms import Realms
 from ges.routing.subscriber import Subscriber
 from ges.wire.delivered import pack_matches
+from ges.wire.realms import Realm
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.wire.frames import DELIVERY, frame_start
 
@@ -40,12 +42,14 @@ class FirstValues:
         self,
         values: RetainedValues,
         counters: Counter[str],
+        realms: Realms,
         wall_ns: Callable[[], int],
         now: Callable[[], Nanos],
     ) -> None:
         """``wall_ns`` returns unix time."""
         self._values = values
         self._counters = counters
+        self._realms = realms
         self._wall_ns = wall_ns
         self._now = now
         self._waiting: dict[Subscriber, _Waiting] = {}  #: who waits longest is first
@@ -56,7 +60,12 @@ class FirstValues:
         entry = client.filters.get(number)
         if entry is None or not client.retains:
             return
-        found = self._values.matching(*entry, secure=client.secure)
+        realm = client.realms.get(number, Realm.ALL)
+        found = [
+            value
+            for value in self._values.matching(*entry, secure=client.secure)
+            if self._is_near(value, realm)
+        ]
         if not found:
             return
         waiting = self._waiting.setdefault(client, _Waiting())
@@ -84,6 +93,11 @@ class FirstValues:
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
+    def _is_near(self, value: Value, realm: int) -> bool:
+        """Say whether a value is in its own realm here, and in that of a subscription."""
+        least = min(realm, value.realm)
+        return least == Realm.ALL or self._realms.common_at(value.source) <= least
+
     def _go_on(self, client: Subscriber) -> None:
         waiting = self._waiting.pop(client)
         wall_ns, size = self._wall_ns(), 0
@@ -92,6 +106,8 @@ class FirstValues:
             number, key, order = rows.popleft()
             value = self._values.get(key, wall_ns)
             if value is None or value.order > order or number not in client.filters:
+                continue
+            if not self._is_near(value, client.realms.get(number, Realm.ALL)):
                 continue
             size += len(value.frame)
             send_value(client, pack_matches((number,)), value)

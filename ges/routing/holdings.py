@@ -26,13 +26,14 @@ NUMBER_BYTES = 4
 class Recipient:
     """A client as deliveries see it."""
 
-    __slots__ = ("client", "holdings", "outlet")
+    __slots__ = ("client", "holdings", "outlet", "realms")
 
     def __init__(self, client: Subscriber) -> None:
         self.client: Subscriber | None = client  #: None: it has gone
         #: Where events go that are not express; None: nowhere now, as it is behind or has gone.
         self.outlet: Outlet | None = client.connection
         self.holdings: dict[Interest, Holding] = {}
+        self.realms: dict[int, int] = {}  #: of subscriptions for events of some units alone
 
 
 class Row(NamedTuple):
@@ -96,6 +97,22 @@ _SEVERAL: Interest = "", None  #: no filter
 def merged(recipient: Recipient, rows: Iterable[Row]) -> Row:
     """Return the row of a client of which several filters match."""
     return _row_of(recipient, sorted(n for row in rows for n in _numbers_of(row)))
+
+
+def from_afar(targets: Targets, common: int) -> Targets:
+    """Return who of these wants events that come from afar.
+
+    ``common``: the level of the smallest unit that has both their source and this broker in it.
+    """
+    found = []
+    for row in targets:
+        if realms := row.recipient.realms:
+            numbers = [n for n in _numbers_of(row) if realms.get(n, common) >= common]
+            if numbers:
+                found.append(_row_of(row.recipient, numbers))
+        else:
+            found.append(row)
+    return tuple(found)
 
 
 def mended(

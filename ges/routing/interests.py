@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from ges.directory.directory_part import NamesDropped, NameTaken
 from ges.profiles.interest import interest_in
 from ges.profiles.profiles_part import Unwanted, Wanted
 from ges.routing.subscriber import Subscriber
 from ges.wire.client_messages import Level
+from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 from overlay.machine import Input
 
@@ -34,17 +36,33 @@ class Interests:
         text: str,
         only: LinkClass | None,
         group: str | None = None,
+        realm: int = Realm.ALL,
     ) -> None:
         """A client has a subscription with a checked filter; the same number again replaces it.
 
-        ``group``: name of the queue group that it is in.
+        ``group``: name of the queue group that it is in. ``realm``: it is for events published in
+        the same unit of that level.
         """
         key = client, number
         if only is LinkClass.SECURE and not client.secure:
             self.unwant(client, (number,))  # no such event goes over this hop
             return
         self._pending.add(key)
-        self._give(Wanted(key, interest_in(text, only, group, secure=client.secure)))
+        interest = interest_in(text, only, group, secure=client.secure, realm=realm)
+        self._give(Wanted(key, interest))
+
+    def want_name(self, client: Subscriber, number: int, name: str) -> None:
+        """A client has taken a name by a subscription."""
+        key = client, number
+        self._pending.add(key)
+        self._give(NameTaken(key, name))
+
+    def unwant_names(self, client: Subscriber, numbers: Iterable[int]) -> None:
+        """A client has these names no more."""
+        keys = tuple((client, number) for number in numbers)
+        self._pending.difference_update(keys)
+        if keys:
+            self._give(NamesDropped(keys))
 
     def unwant(self, client: Subscriber, numbers: Iterable[int]) -> None:
         """A client has these subscriptions no more."""

@@ -42,6 +42,7 @@ class KeptRun(msgspec.Struct, frozen=True, gc=False):
     start: int  #: of the first frame in ``data``
     end: int
     ends_ms: int = 0  #: unix time after which nobody is to get it; 0: there is no such time
+    common: int = 1  #: level of the smallest unit with both their source and this broker in it
 
     @property
     def first(self) -> tuple[Flow, int]:
@@ -78,7 +79,7 @@ class KeptEvents:
         self._runs: deque[KeptRun] = deque()
         self._data: bytes = b""  #: of the latest run: bytes that several share are counted once
 
-    def keep(self, run: EventRun, now: Nanos, ends_ms: int = 0) -> None:
+    def keep(self, run: EventRun, now: Nanos, ends_ms: int = 0, common: int = 1) -> None:
         """Keep a run of events; nobody gets it after ``ends_ms``, unix time, unless that is 0."""
         head, data, bounds = run.head, run.data, run.bounds
         size = ENTRY_BYTES + len(head.topic)
@@ -87,7 +88,7 @@ class KeptEvents:
             size += len(data)
         count = len(bounds) - 1
         where = data, bounds[0], bounds[-1]
-        self._add(KeptRun(now, size, head.topic, head.secure, count, *where, ends_ms))
+        self._add(KeptRun(now, size, head.topic, head.secure, count, *where, ends_ms, common))
 
     def since(self, number: int, most: int) -> Iterator[KeptRun]:
         """Yield the runs from that number on, up to ``most``; nothing may be added meanwhile."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from ges.profiles.group_index import GroupIndex
+from ges.routing.choosing import OuterGroups
 from ges.routing.entering import Wanting
 from ges.routing.mask_plan import Cluster
 from ges.topology.secure_graph import SecureGraph
+from ges.wire.directory_messages import Holder
 from ges.wire.statement_messages import SecureHealth
 
 
@@ -35,4 +38,7 @@ class Known:
     mask_of: Wanting
     graph: SecureGraph  #: of the secure links between brokers
     groups: GroupIndex  #: queue groups, and which members have clients in them
+    outer_groups: OuterGroups  #: and which other units
     healths: UnitHealths | None = None  #: None: there are no other units
+    #: Which brokers have clients of a name; None: nobody has been asked.
+    holders: Callable[[str], Sequence[Holder] | None] = lambda name: None

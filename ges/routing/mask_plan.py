@@ -93,6 +93,12 @@ class Cluster(Protocol):
     def toward(self, address: int) -> int:
         """Return the node at which a packed address lies, as a mask; 0: here, or unknown."""
 
+    def node_at(self, place: int) -> int | None:
+        """Return the other unit in which a ring id lies; None: this cluster, or unknown."""
+
+    def common_level(self, place: int) -> int:
+        """Return the level of the smallest unit in which both this broker and a ring id are."""
+
     @property
     def address(self) -> int | None:
         """This broker's packed address."""

@@ -24,6 +24,7 @@ from ges.routing.past import Past
 from ges.routing.paths import Paths
 from ges.routing.plans import Plans
 from ges.routing.reach import Reach
+from ges.routing.realms import Realms
 from ges.routing.recall import RecallLog
 from ges.routing.recalls import Recalls
 from ges.routing.rerouting import Rerouting
@@ -84,8 +85,10 @@ class RoutingParts:
         cluster = known.cluster
         plans = Plans(lines, holding, cluster)
         tokens: Tokens[Stream] = Tokens(rng)
-        sharing = Sharing(Choosing(cluster, known.groups, rng), counters)
-        deliveries = Deliveries(counters, now, interests, sharing, values, wall_ns)
+        choosing = Choosing(cluster, known.groups, known.outer_groups, rng)
+        sharing = Sharing(choosing, counters)
+        realms = Realms(cluster)
+        deliveries = Deliveries(counters, now, interests, sharing, realms, values, wall_ns)
         ordering = FlowOrdering(lambda topic: deliveries.serves(LinkClass.NORMAL, topic))
         recalls = Recalls(ordering, RecallLog(known.mask_of), cluster)
         forwarding = Forwarding(lines, paths, holding, tokens, counters)
@@ -97,6 +100,7 @@ class RoutingParts:
             hops,
             deliveries.audience,
             sharing,
+            realms,
             counters,
             one_way_us=rules.one_way_us,
             budget_us=rules.budget_us,
@@ -105,9 +109,7 @@ class RoutingParts:
         past = Past(cluster, recalls.log, interests, replays.fetched)
         replays.fetch = past.begin
         replays.forgotten = past.forget
-        router = Router(
-            known.mask_of, tokens, recalls, past, passing, deliveries, express, counters
-        )
+        router = Router(known, tokens, recalls, past, passing, deliveries, express, counters)
         reach = Reach(plans, known, deliveries)
         tables = FlowTables((ordering, router.recent, router.flooded, express.recent))
         return cls(router, passing, deliveries, express, recalls, past, reach, tables)

@@ -190,7 +190,7 @@ class Past:
         found = [
             (run, at)
             for run, at in self._log.since(since, now)
-            if matcher.wants(run.head.link_class, run.head.topic)
+            if matcher.wants(run.head.link_class, run.head.topic) and not run.head.is_named
         ]
         size, first = 0, len(found)
         while first and size < ANSWER_BYTES:

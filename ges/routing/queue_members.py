@@ -19,6 +19,7 @@ from ges.profiles.interest import canonical
 from ges.routing.subscriber import Membership, Subscriber
 from ges.wire.events import Flow
 from ges.wire.groups import group_key
+from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 
 ROOM_BYTES = 64 * 1024  #: a client has room while no more than this waits to be sent to it
@@ -59,10 +60,11 @@ class _Member:
 class MembersHere:
     """The members of one group that are attached here."""
 
-    def __init__(self, key: int, text: str, name: str) -> None:
+    def __init__(self, key: int, text: str, name: str, realm: int = Realm.ALL) -> None:
         self.key = key
         self.filter = text
         self.name = name
+        self.realm = realm
         self._members: dict[tuple[Subscriber, int], _Member] = {}  #: whose turn it is, first
 
     def __len__(self) -> int:
@@ -121,10 +123,11 @@ class QueueMembers:
     def add(self, client: Subscriber, number: int, membership: Membership) -> None:
         """Let a subscription of a client be a member; its filter is checked."""
         text = canonical(membership.filter)
-        key = group_key(text, membership.group)
+        key = group_key(text, membership.group, membership.realm)
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = MembersHere(key, text, membership.group)
+            group = MembersHere(key, text, membership.group, membership.realm)
+            self._groups[key] = group
             self._engine.add(text, key)
             self._found.clear()
         group.add(client, number, membership.only)
@@ -132,7 +135,7 @@ class QueueMembers:
 
     def remove(self, client: Subscriber, number: int, membership: Membership) -> None:
         """A subscription is a member no more; it has been added with just this."""
-        key = group_key(canonical(membership.filter), membership.group)
+        key = group_key(canonical(membership.filter), membership.group, membership.realm)
         group = self._groups[key]
         group.remove(client, number)
         self.size -= 1

@@ -24,7 +24,7 @@ class Reach:
         self._plans = plans
         self._cluster = known.cluster
         self._mask_of = known.mask_of
-        self._groups = known.groups
+        self._choosing = deliveries.sharing.choosing
         self._graph = known.graph
         self._healths = known.healths
         self._deliveries = deliveries
@@ -59,7 +59,8 @@ class Reach:
         """Return what is in the way to those who want it, and whether anybody is reached."""
         cluster = self._cluster
         reached = cluster.tables[LinkClass.SECURE].reached
-        wanted = self._mask_of(LinkClass.SECURE, head.topic) & ~(1 << (cluster.slot or 0))
+        wanted = self._mask_of(LinkClass.SECURE, head.topic, head.realm)
+        wanted &= ~(1 << (cluster.slot or 0))
         beyond = wanted & ~reached | self._groups_beyond(head, reached)
         missing = [cluster.uids[slot] for slot in bits(beyond) if slot in cluster.uids]
         if not missing and (problem := self._beyond_units(wanted, reached)) is not None:
@@ -94,8 +95,8 @@ class Reach:
         """Return the brokers of queue groups of which none is reached, as a mask."""
         here = reached | (1 << (self._cluster.slot or 0))
         beyond = 0
-        for group in self._groups.of(LinkClass.SECURE, head.topic):
-            mask = self._groups.mask(LinkClass.SECURE, group.key)
+        for group in self._choosing.of(LinkClass.SECURE, head.topic, head.realm):
+            mask = self._choosing.mask(LinkClass.SECURE, group.key, head.realm)
             beyond |= 0 if mask & here else mask
         return beyond
 

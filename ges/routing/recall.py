@@ -24,6 +24,7 @@ import msgspec
 from ges.gateways.next_hops import bits
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Flow
+from ges.wire.realms import Realm
 from ges.wire.recall_messages import (
     MAX_LISTED,
     MAX_SENT,
@@ -94,8 +95,8 @@ class _FlowLog:
 class RecallLog:
     """The log of the events published at this broker."""
 
-    def __init__(self, mask_of: Callable[[LinkClass, bytes], int] = lambda *of: 0) -> None:
-        """``mask_of`` says who wants an event now, as a mask."""
+    def __init__(self, mask_of: Callable[[LinkClass, bytes, int], int] = lambda *of: 0) -> None:
+        """``mask_of`` says who wants an event of a class, topic and realm now, as a mask."""
         self._mask_of = mask_of
         self._renamed = 0  #: whom entries before this one were for is named otherwise by now
         self._flows: OrderedDict[Flow, _FlowLog] = OrderedDict()
@@ -174,6 +175,16 @@ class RecallLog:
             if entry.at >= at:
                 yield entry.run, entry.at
 
+    def get(self, flow: Flow, sequence: int) -> EventRun | None:
+        """Return one event, if it is still kept."""
+        log = self._flows.get(flow)
+        for number in log.numbers if log is not None else ():
+            entry = self._entries[number][1]
+            if entry.first <= sequence < entry.end:
+                at = sequence - entry.first
+                return entry.run.part(at, at + 1)
+        return None
+
     def shed(self, most: int) -> None:
         """Drop the oldest until at most so many bytes are kept."""
         while self._entries and self.bytes > most:
@@ -206,11 +217,17 @@ class RecallLog:
         self._data = b""
 
     def answer(
-        self, query: RangeQuery, now: Nanos, asker: int | None = None
+        self,
+        query: RangeQuery,
+        now: Nanos,
+        asker: int | None = None,
+        common: int = Realm.CLUSTER,
     ) -> tuple[list[EventRun], list[RangeDone]]:
         """Return the events that were for the asker, and how far each of its questions is settled.
 
-        ``asker``: what it was named by, as a mask; None: its slot.
+        ``asker``: what it was named by, as a mask; None: its slot. ``common``: the level of the
+        smallest unit that has both the asker and this broker in it; events of smaller realms are
+        not for the asker.
 
         The events are to be sent first, flagged as recalled.
         """
@@ -221,7 +238,7 @@ class RecallLog:
         room = ANSWER_BYTES
         for wanted in query.ranges:
             self.answered += 1
-            found, done = self._answer(wanted, asker, room, is_first=not events)
+            found, done = self._answer(wanted, asker, common, room, is_first=not events)
             room -= sum(_bytes_of(run) for run in found)
             events += found
             ends.append(done)
@@ -246,7 +263,7 @@ class RecallLog:
         log.dropped = max(log.dropped, entry.end)
 
     def _answer(
-        self, wanted: WantedRange, asker: int, room: int, *, is_first: bool
+        self, wanted: WantedRange, asker: int, common: int, room: int, *, is_first: bool
     ) -> tuple[list[EventRun], RangeDone]:
         log = self._flows.get((wanted.publisher, wanted.incarnation, wanted.link_class))
         last = wanted.last
@@ -255,16 +272,18 @@ class RecallLog:
             self.unknown += 1
         events: list[EventRun] = []
         listed: list[ListedEvent] = []
-        for part in self._parts(log, wanted, floor, asker):
+        for part in self._parts(log, wanted, floor, asker, common):
             size = _bytes_of(part)
-            # The names of secure events are told nobody, so all of these are sent.
-            is_small = size <= room or wanted.link_class is LinkClass.SECURE
+            # The topics of secure events are told nobody, and by its topic an edge cannot say
+            # whether it wants an event for named clients. So all of these are sent.
+            is_listed = wanted.link_class is not LinkClass.SECURE and not part.head.is_named
+            is_small = size <= room or not is_listed
             is_small = is_small and len(events) < MAX_SENT
             if not listed and (is_small or (is_first and not events)):
                 room -= size
                 events.append(part)
                 continue
-            if len(listed) == MAX_LISTED or wanted.link_class is LinkClass.SECURE:
+            if len(listed) == MAX_LISTED or not is_listed:
                 last = part.head.sequence - 1
                 break
             listed.append(ListedEvent(part.head.sequence, part.head.topic))
@@ -276,10 +295,13 @@ class RecallLog:
         entry = self._entries[number][1]
         if number >= self._renamed or entry.destinations < 0:
             return entry.destinations
-        return entry.destinations | self._mask_of(entry.run.head.link_class, entry.run.head.topic)
+        head = entry.run.head
+        if head.is_named:
+            return entry.destinations
+        return entry.destinations | self._mask_of(head.link_class, head.topic, head.realm)
 
     def _parts(
-        self, log: _FlowLog | None, wanted: WantedRange, floor: int, asker: int
+        self, log: _FlowLog | None, wanted: WantedRange, floor: int, asker: int, common: int
     ) -> Iterable[EventRun]:
         """Yield the events asked for, one by one, in order."""
         if log is None:
@@ -288,6 +310,8 @@ class RecallLog:
         entries = ((number, self._entries[number][1]) for number in log.numbers)
         for number, entry in sorted(entries, key=lambda each: each[1].first):
             if entry.end <= first or not self._named(number) & asker:
+                continue
+            if entry.run.head.realm < common:
                 continue
             for sequence in range(max(first, entry.first), min(entry.end, wanted.last + 1)):
                 if not chosen or sequence in chosen:

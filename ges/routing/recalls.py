@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from ges.routing.flow_order import FlowOrdering
 from ges.routing.mask_plan import Cluster
 from ges.routing.recall import RecallLog
+from ges.units.address import LEVELS
 from ges.units.post import ANYBODY, Mail
 from ges.wire.event_runs import EventRun
 from ges.wire.recall_messages import MAX_TAILS, RangeDone, RangeQuery, Tails
@@ -138,9 +139,11 @@ class Recalls:
     def _answer(self, query: RangeQuery, now: Nanos, out: Outbound, uid: str = "") -> None:
         # Who is member of another cluster may have been one of this one a moment ago.
         asker, address = 1 << query.asker, query.address
+        common = 1
         if address is not None:
             asker |= self._cluster.toward(address)
-        runs, ends = self.log.answer(query, now, asker)
+            common = self._cluster.common_level(query.place) if query.place is not None else LEVELS
+        runs, ends = self.log.answer(query, now, asker, common)
         if not uid:  # this broker asks itself: what is not here is nowhere
             for run in runs:
                 out.ready += self.ordering.recalled(run)

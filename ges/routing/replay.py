@@ -29,6 +29,7 @@ MAX_MARKS = 4096  #: of one client; what is said of more publishers is not remem
 
 MAX_ENDED = 1024  #: subscriptions of which something is remembered although they have ended
 
+NO_REALMS: Mapping[int, int] = {}
 #: Subscriptions by number: the filter, and the only class wanted; None: all.
 Filters = Mapping[int, tuple[str, LinkClass | None]]
 
@@ -65,12 +66,18 @@ class Replay:
             self._begins = {each: self._begins[each] for each in filters if each in self._begins}
 
     def piece(
-        self, kept: KeptEvents, filters: Filters, *, secure: bool, wall_ms: int = 0
+        self,
+        kept: KeptEvents,
+        filters: Filters,
+        *,
+        secure: bool,
+        wall_ms: int = 0,
+        realms: Mapping[int, int] = NO_REALMS,
     ) -> Iterator[tuple[bytes, KeptRun, int]]:
         """Yield the next deliveries: the frame, its events, and how many they are.
 
         ``filters`` are those that hold now; ``secure``: the client may get secure events;
-        ``wall_ms``: unix time.
+        ``wall_ms``: unix time; ``realms``: of subscriptions for events of some units alone.
         """
         if self._is_stale or filters != self._filters:
             self._rebuild(filters)
@@ -78,6 +85,8 @@ class Replay:
         for run in self._runs(kept):
             is_over = 0 < run.ends_ms <= wall_ms
             numbers = self._matches(run) if (secure or not run.secure) and not is_over else ()
+            if realms:
+                numbers = tuple(n for n in numbers if realms.get(n, run.common) >= run.common)
             if not numbers:
                 continue
             flow, first = run.first

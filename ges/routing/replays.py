@@ -60,9 +60,12 @@ class Replays:
 
     # ── called as events pass, and as clients come and go ─────────────────────────────────────
 
-    def keep(self, run: EventRun, now: Nanos, ends_ms: int = 0) -> None:
-        """Keep events that are delivered at ``now``; none after ``ends_ms``, unless that is 0."""
-        self.kept.keep(run, now, ends_ms)
+    def keep(self, run: EventRun, now: Nanos, ends_ms: int = 0, common: int = 1) -> None:
+        """Keep events that are delivered at ``now``; none after ``ends_ms``, unless that is 0.
+
+        ``common``: the level of the smallest unit that has both their source and this broker in it.
+        """
+        self.kept.keep(run, now, ends_ms, common)
 
     def is_behind(self, client: Subscriber) -> bool:
         """Say whether a client is to get no events but kept ones and express ones."""
@@ -102,7 +105,7 @@ class Replays:
             for number in client.filters:
                 replay.begin(number, now, client.filters)
         for each in request.subscriptions:
-            subscribe(Subscribe(each.number, each.filter, each.link_class))
+            subscribe(Subscribe(each.number, each.filter, each.link_class, realm=each.realm))
             if replay is not None:
                 begin = now - each.age_ms * NANOS_PER_MILLI
                 replay.begin(each.number, begin, client.filters)
@@ -154,7 +157,11 @@ class Replays:
             self._audience.release(client)
             return
         for delivery, run, count in replay.piece(
-            kept, client.filters, secure=client.secure, wall_ms=self._wall_ns() // NANOS_PER_MILLI
+            kept,
+            client.filters,
+            secure=client.secure,
+            wall_ms=self._wall_ns() // NANOS_PER_MILLI,
+            realms=client.realms,
         ):
             client.connection.send(delivery, 0 if run.secure else count)
             self._counters["events_replayed"] += count

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from ges.retained.values import NANOS_PER_MILLI, RetainedValues
 from ges.routing.audience import Audience
 from ges.routing.first_values import FirstValues, class_of, send_value
+from ges.routing.realms import Realms
 from ges.wire.event_runs import EventRun
 from ges.wire.events import MAX_TTL_MS, Head, read_head
 from overlay.ids import Nanos
@@ -31,12 +32,14 @@ class Retaining:
         values: RetainedValues,
         audience: Audience,
         counters: Counter[str],
+        realms: Realms,
         wall_ns: Callable[[], int],
         now: Callable[[], Nanos],
     ) -> None:
         """``values``: as the machine compares them; ``wall_ns`` returns unix time."""
         self.values = values
-        self.first = FirstValues(values, counters, wall_ns, now)
+        self.first = FirstValues(values, counters, realms, wall_ns, now)
+        self._realms = realms
         self._audience = audience
         self._counters = counters
         self._wall_ns = wall_ns
@@ -68,18 +71,23 @@ class Retaining:
 
     def keep(self, run: EventRun) -> None:
         """An event that is to be retained has come."""
+        if not self._realms.allow(run.head):
+            return
         if self.values.take(run.ungrouped(), self._wall_ns()) is not None:
             self._counters["retained_kept"] += 1
 
     def take_stored(self, run: EventRun) -> None:
         """A value has come from a member, for this broker alone."""
+        common = self._realms.common_at(run.head.source)
+        if run.head.realm < common:
+            return
         value = self.values.take(run, self._wall_ns())
         if value is None:
             return
         self._counters["retained_learnt"] += 1
         if value.is_cleared:
             return
-        for row in self._audience.of(class_of(value), value.key[1]):
+        for row in self._audience.of(class_of(value), value.key[1], common):
             client = row.recipient.client
             if client is not None and client.retains:
                 send_value(client, row.matches, value)
@@ -97,5 +105,6 @@ class Retaining:
             self._counters["retained_told"] += 1
 
     def forget(self) -> None:
-        """Forget what has ended. Called now and then."""
+        """Forget what has ended, and what is of other units now. Called now and then."""
         self.values.forget(self._wall_ns())
+        self.values.forget_beyond(self._realms.common_at)

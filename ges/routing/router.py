@@ -12,12 +12,14 @@ ring; then what has come before is not passed on again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from ges.routing.coming_in import ComingIn
 from ges.routing.delivery import Deliveries
-from ges.routing.entering import Entering, Wanting
 from ges.routing.express import Express
 from ges.routing.forwarding import Stream
+from ges.routing.known import Known
+from ges.routing.named_sending import NamedSending
 from ges.routing.outlets import Line
 from ges.routing.passing import Passing
 from ges.routing.past import Past
@@ -27,6 +29,7 @@ from ges.routing.recalls import Outbound, Recalls
 from ges.routing.recent import Recent
 from ges.routing.subscriber import Subscriber
 from ges.routing.via import Tokens
+from ges.wire.directory_messages import Holder
 from ges.wire.event_runs import EventRun
 from ges.wire.events import (
     AGAIN_FLAG,
@@ -40,14 +43,17 @@ from ges.wire.events import (
     SECURE_FLAG,
     TIMED_FLAGS,
     Duty,
+    Flow,
     Head,
 )
 from ges.wire.groups import Serving
+from ges.wire.realms import within
 from overlay.ids import LinkClass, Nanos
 from ring.wire.messages import Member
 
 #: What stays of the flags of an event that goes by arcs; how it is laid out is in one of them.
 _STAYING = MARK_FLAG | CORRELATION_FLAG | REQUEST_FLAG | TIMED_FLAGS | AT_MOST_ONCE_FLAG
+_STAYING |= GROUPS_FLAG
 
 
 class Router:
@@ -55,7 +61,7 @@ class Router:
 
     def __init__(
         self,
-        mask_of: Wanting,
+        known: Known,
         tokens: Tokens[Stream],
         recalls: Recalls,
         past: Past,
@@ -64,14 +70,15 @@ class Router:
         express: Express,
         counters: Counter[str],
     ) -> None:
-        self._mask_of = mask_of
+        self._mask_of = known.mask_of
         self._tokens = tokens
         self._recalls = recalls
         self._ordering = recalls.ordering
         self._past = past
         self._passing = passing
         self._plans = passing.plans
-        self._entering = Entering(passing.plans.cluster, mask_of)
+        self.named_sending = NamedSending(passing, recalls.log, known.holders, counters)
+        self._coming_in = ComingIn(passing.plans.cluster, known.mask_of, deliveries.sharing)
         self._deliveries = deliveries
         self._retaining = deliveries.retaining
         self._express = express
@@ -116,7 +123,9 @@ class Router:
         head = run.head
         if head.express:
             for part, serving in self._assigned(run):
-                self._express.publish(client, part, self._express_onward(head, serving))
+                onward = self._express_onward(head, serving)
+                for event in part.split():
+                    self._express.publish(client, event.under(0, self._plans.here or 0), onward)
             self._hand_on(now)
             return
         self._counters["events_published"] += run.count
@@ -124,11 +133,16 @@ class Router:
             self._tokens.attach(head.flow)  # it may have published elsewhere before
             self._recalls.log.attach(head.flow, None, now)
         client.last[head.link_class] = head.sequence + run.count - 1
-        if self._plans.by_destination:
+        if self._plans.by_destination and head.is_named:
+            for event in run.split():
+                self.deliver(self._to_named(event, now), now)
+        elif self._plans.by_destination:
             for part, serving in self._assigned(run):
                 self._send_out(part, serving, now)
         else:
-            self._take_by_arc(run, self._plans.whole, now, flood=flood, is_ours=True)
+            choosing = self._deliveries.sharing.choosing
+            for each in (run,) if head.is_named else choosing.to_all(run):
+                self._take_by_arc(each, self._plans.whole, now, flood=flood, is_ours=True)
 
     def relay(self, line: Line, run: EventRun, now: Nanos) -> None:
         """Take events from another broker."""
@@ -145,6 +159,7 @@ class Router:
         if head.duty.shape:
             for part, duty in self._duties_here(run):
                 self._take_by_mask(part, duty, now)
+            self._hand_on(now)
         else:
             self._take_by_arc(run, head.duty, now, flood=head.flood, is_ours=False)
 
@@ -169,7 +184,7 @@ class Router:
         duty = Duty(1, 0, 1 << slot, 1 << cluster.slot)
         for run in runs:
             head = run.head
-            sent = run.under(self._tokens.stray(), self._plans.here or 0)
+            sent = run.under(self._tokens.stray(), head.source)  # of where it was published
             self._passing.pass_on(sent, duty, head.flags, head.link_class, now)
 
     def lose(self, head: Head) -> None:
@@ -215,8 +230,10 @@ class Router:
     def _assigned(self, run: EventRun) -> Iterable[tuple[EventRun, int]]:
         """Let events say which broker serves each queue group; these brokers stand beside them."""
         choosing = self._deliveries.sharing.choosing
-        groups = choosing.of(run.head.link_class, run.head.topic)
-        if not groups or not self._plans.by_destination:
+        if not self._plans.by_destination:
+            return ((each, 0) for each in choosing.to_all(run))
+        groups = choosing.of(run.head.link_class, run.head.topic, run.head.realm)
+        if not groups:
             return ((run, 0),)
         return choosing.assigned(run, groups)
 
@@ -225,15 +242,16 @@ class Router:
         sharing, plans = self._deliveries.sharing, self._plans
         for each in sharing.take_unserved():
             head, own = each.run.head, 1 << (plans.cluster.slot or 0)
-            slot = sharing.choosing.another(head.link_class, each.key, each.tried | own)
+            tried = each.tried | own
+            slot = sharing.choosing.another(head.link_class, each.key, tried, head.realm)
             if slot is None:
                 self._counters["group_events_lost"] += each.run.count
                 continue
             self._counters["group_events_handed_on"] += each.run.count
             duty = Duty(1, 0, 1 << slot, own)
             for event in each.run.split():
-                run = event.grouped(Serving({each.key: slot}, each.tried | own))
-                run = run.under(self._tokens.stray(), plans.here or 0)
+                run = event.grouped(Serving({each.key: slot}, tried))
+                run = run.under(self._tokens.stray(), head.source if head.hops else plans.here or 0)
                 flags = run.head.flags & ~(RECALLED_FLAG | MARK_FLAG) | AGAIN_FLAG
                 if head.express:
                     onward = plans.onward(duty, 0, LinkClass.EXPRESS)
@@ -251,11 +269,11 @@ class Router:
         head = run.head
         plans, flow = self._plans, head.flow
         own = 1 << (plans.cluster.slot or 0)
-        wanted = self._mask_of(head.link_class, head.topic) | serving
+        wanted = self._mask_of(head.link_class, head.topic, head.realm) | serving
         if head.retain:
             wanted |= self._all_members(head.link_class)
-            self._retaining.keep(run)
-        wanted &= ~plans.cluster.own
+            self._retaining.keep(run.under(0, plans.here or 0))
+        wanted = within(wanted & ~plans.cluster.own, head.realm)
         has_roamed = self._recalls.log.has_roamed(flow, now)
         self._recalls.log.keep(run, wanted | own, now)
         via, source = self._tokens.start(flow), plans.here or 0
@@ -268,6 +286,26 @@ class Router:
                 via = self._tokens.stray()
             marked = head.marked or has_roamed
             self.deliver(self._admit(run, now, marked=marked, via=via, source=source), now)
+
+    def _to_named(self, event: EventRun, now: Nanos) -> Sequence[EventRun]:
+        """An event of a client here is for named clients; return what those here get."""
+        via, source = self._tokens.start(event.head.flow), self._plans.here or 0
+        sent = event.under(via, source)
+        self._recalls.log.keep(event, self.named_sending.send(sent, now) | self._own_bit, now)
+        if not self.named_sending.is_for_us(event):
+            return ()
+        return self._admit(sent, now, marked=event.head.marked, via=via, source=source)
+
+    def send_again(
+        self, flow: Flow, sequence: int, holder: Holder, names: Iterable[str], now: Nanos
+    ) -> None:
+        """Send an event for named clients to a broker to which these have moved."""
+        via = self._tokens.stray()
+        self.named_sending.send_again(flow, sequence, holder, names, via, now)
+
+    @property
+    def _own_bit(self) -> int:
+        return 1 << (self._plans.cluster.slot or 0)
 
     def _take_by_mask(self, run: EventRun, duty: Duty, now: Nanos) -> None:
         head = run.head
@@ -293,27 +331,16 @@ class Router:
         ready = self._admit(run, now, marked=head.marked, via=head.via, source=head.source)
         self.deliver(ready, now)
 
-    def _duties_here(self, run: EventRun) -> Iterator[tuple[EventRun, Duty]]:
-        """Yield events that have come, with what this broker is to do for them.
-
-        Where they come into a unit, it finds out who wants them in there, and which broker of the
-        cluster serves each queue group.
-        """
+    def _duties_here(self, run: EventRun) -> Iterable[tuple[EventRun, Duty]]:
+        """Return events that have come, with what this broker is to do for them."""
         head = run.head
-        duty = head.duty
-        if not duty.entering:
-            yield run, duty
-            return
+        if not head.duty.entering:
+            return ((run, head.duty),)
         self._counters["events_entered"] += run.count
         every = 0
         if head.retain:
             every = self._all_members(head.link_class) | 1 << (self._plans.cluster.slot or 0)
-        entered = self._entering.duty(duty, head.link_class, head.topic, every)
-        if duty.address or not self._entering.is_inside(duty):
-            yield run, entered
-            return
-        for part, serving in self._assigned(run.flat().ungrouped()):
-            yield part, entered._replace(destinations=entered.destinations | serving)
+        return self._coming_in.duties(run, every)
 
     def _retain(self, run: EventRun) -> bool:
         """Keep what is to be retained; says whether it is a value, and no news."""
@@ -337,7 +364,8 @@ class Router:
         if not plans.by_destination:
             return plans.normal.onward(plans.whole)
         own = 1 << (plans.cluster.slot or 0)
-        wanted = (self._mask_of(head.link_class, head.topic) | serving) & ~plans.cluster.own
+        wanted = self._mask_of(head.link_class, head.topic, head.realm) | serving
+        wanted = within(wanted & ~plans.cluster.own, head.realm)
         return plans.onward(Duty(1, 0, wanted, own), 0, LinkClass.EXPRESS) if wanted else ()
 
     # ── by arcs of the ring ───────────────────────────────────────────────────────────────────

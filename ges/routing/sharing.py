@@ -21,11 +21,14 @@ from ges.routing.queue_members import QueueMembers
 from ges.routing.subscriber import Subscriber
 from ges.wire.delivered import MAX_MATCHES, pack_matches
 from ges.wire.event_runs import EventRun
-from ges.wire.events import Flow
+from ges.wire.events import Flow, Head
 from ges.wire.groups import Serving
+from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 from overlay.wire.frames import DELIVERY, frame_start
 
+MAX_SLOT = 63
+ALL_NODES = 256
 MAX_HANDED = 4096  #: events that were handed on to this broker, of which each comes once
 
 
@@ -56,25 +59,47 @@ class Sharing:
         self._counters = counters
         self._handed: OrderedDict[tuple[Flow, int, int], None] = OrderedDict()
 
-    def due(self, run: EventRun) -> Sequence[int]:
-        """Return the keys of the groups that this broker is to serve with these events."""
+    def due(self, run: EventRun, common: int = Realm.CLUSTER) -> Sequence[int]:
+        """Return the keys of the groups that this broker is to serve with these events.
+
+        ``common``: the level of the smallest unit that has both their source and this broker in it.
+        """
         link_class, topic = run.head.link_class, run.head.topic
         serving, here = run.serving(), self.members.of(topic)
         if serving is None and not here:
             return ()
         named: Mapping[int, int] = serving.slots if serving is not None else {}
         own = self.choosing.own
+        if serving is not None and serving.has_places:
+            own = self.choosing.own_place(named.values())
         return [
-            *(key for key, slot in named.items() if slot == own),
+            *(key for key, node in named.items() if node == own or self._is_chosen(run, key, node)),
             # The source did not know of these.
             *(
                 group.key
                 for group in here
                 if group.key not in named
                 and group.takes(link_class)
-                and self.choosing.is_first(link_class, group.key)
+                and group.realm >= common
+                and self._is_first(run.head, group.key, common)
             ),
         ]
+
+    def _is_chosen(self, run: EventRun, key: int, node: int) -> bool:
+        """Say whether this broker serves a group of an event that was given to its unit.
+
+        Where an event comes into a unit, a broker is named; but not of one that is recalled.
+        """
+        if not (MAX_SLOT < node < ALL_NODES and run.head.recalled):
+            return False
+        return self.choosing.is_chosen(run, key, node)
+
+    def _is_first(self, head: Head, key: int, common: int) -> bool:
+        if common == Realm.CLUSTER:
+            return self.choosing.is_first(head.link_class, key)
+        if head.duty.shape:  # who has not been chosen is not to serve
+            return False
+        return self.choosing.is_first_of_all(head.link_class, key, head.source)
 
     def handed(self, run: EventRun, serving: Serving) -> Sequence[int]:
         """Return the same for an event that was handed on; nothing if it has come before."""

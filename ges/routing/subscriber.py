@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 from overlay.queues.outlet import Outlet
 
@@ -14,6 +15,7 @@ class Membership(NamedTuple):
     filter: str
     only: LinkClass | None  #: the only class of events; None: all
     group: str
+    realm: int = Realm.ALL  #: only events published in the same unit of that level
 
 
 class Subscriber(Protocol):
@@ -25,6 +27,14 @@ class Subscriber(Protocol):
 
         Those in a queue group are not among them.
         """
+
+    @property
+    def realms(self) -> dict[int, int]:
+        """The realms of those of its filters that are for events of some units alone."""
+
+    @property
+    def names(self) -> dict[int, str]:
+        """The names that it has taken, by the number of the subscription."""
 
     @property
     def queues(self) -> dict[int, Membership]:

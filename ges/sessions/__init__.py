@@ -6,7 +6,8 @@ Clients
     that only ask for the status), ``letting_in`` (who may attach).
 What they send
     ``intake``, ``subscriptions``, ``parking`` and ``parked_events`` (secure events that wait for a
-    path), ``replies``, ``active_notices`` (that a subscription is active), ``operators`` (see
+    path), ``named_events`` (events for named clients, until it is known where these are),
+    ``replies``, ``active_notices`` (that a subscription is active), ``operators`` (see
     who is attached, cut off, drain), ``explanations`` (what would become of an event),
     ``event_lookup`` (what became of one).
 When they have to wait

@@ -47,7 +47,7 @@ class ActiveNotices:
 
     def forget(self, session: Session) -> None:
         """The client is gone."""
-        for number in (*session.filters, *session.queues):
+        for number in (*session.filters, *session.queues, *session.names):
             self._unsaid.pop((session, number), None)
 
     def next_deadline(self) -> Nanos | None:

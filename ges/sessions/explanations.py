@@ -27,6 +27,7 @@ from ges.units.address import LEVELS, UNIT_LIMIT
 from ges.units.nodes import level_of
 from ges.wire.events import NO_DUTY, Duty, Head
 from ges.wire.profile_messages import Interest
+from ges.wire.realms import Realm
 from ges.wire.replies import why_not_to_be_read
 from ges.wire.topics import check_topic
 from ges.wire.why import (
@@ -108,14 +109,24 @@ class _Answer:
         """Return the header of such an event, as far as it decides whether it is taken."""
         asker, topic = self._asker, self._topic
         numbers = (asker.publisher, asker.incarnation, 1, 0)
-        return Head(self._request.link_class, 0, 0, 0, 0, NO_DUTY, *numbers, topic)
+        return Head(
+            self._request.link_class,
+            0,
+            0,
+            0,
+            0,
+            NO_DUTY,
+            *numbers,
+            topic,
+            realm=self._request.realm,
+        )
 
     # ── members ───────────────────────────────────────────────────────────────────────────────
 
     def _members(self, *, is_to_all: bool) -> Iterator[WhyMember]:
         cluster, link_class = self._cluster, self._request.link_class
         own = 1 << cluster.slot if cluster.slot is not None else 0
-        wanted = self._stack.mask_of(link_class, self._topic)
+        wanted = self._stack.mask_of(link_class, self._topic, self._request.realm)
         for _, nearest in self._chosen():
             for slot in nearest:
                 wanted |= 1 << slot
@@ -141,12 +152,13 @@ class _Answer:
         address, statements = stack.node.units.address, stack.node.statements
         if address is None:
             return
-        wanted = statements.mask_of(link_class, self._topic)
+        wanted = statements.mask_of(link_class, self._topic, self._request.realm)
+        for _, nearest in self._chosen():
+            for node in nearest:
+                wanted |= 1 << node if node >= UNIT_LIMIT else 0
         split = stack.passing.plans.split(Duty(1, 0, wanted, 1 << address.slot), link_class)
         for node, arc in sorted(stack.node.units.nodes.arcs.items()):
-            level = level_of(node)
-            number = node - UNIT_LIMIT * level
-            name = ".".join(map(str, (*address.numbers[: LEVELS - 1 - level], number)))
+            level, name = level_of(node), self._unit_name(node)
             if not wanted >> node & 1:
                 yield WhyUnit(name)
                 continue
@@ -166,21 +178,29 @@ class _Answer:
                 None if uid is not None else "no path leads there",
             )
 
+    def _unit_name(self, node: int) -> str:
+        address, level = self._stack.node.units.address, level_of(node)
+        above = address.numbers[: LEVELS - 1 - level] if address is not None else ()
+        return ".".join(map(str, (*above, node - UNIT_LIMIT * level)))
+
     # ── queue groups ──────────────────────────────────────────────────────────────────────────
 
     def _chosen(self) -> Iterator[tuple[Group, list[int]]]:
         """Yield the groups that want it, each with the brokers one of which would serve it."""
         choosing, link_class = self._stack.deliveries.sharing.choosing, self._request.link_class
-        for group in choosing.of(link_class, self._topic)[:MAX_GROUPS_TOLD]:
-            yield group, choosing.candidates(link_class, group.key)
+        realm = self._request.realm
+        for group in choosing.of(link_class, self._topic, realm)[:MAX_GROUPS_TOLD]:
+            yield group, choosing.candidates(link_class, group.key, below=realm)
 
     def _groups(self) -> Iterator[WhyGroup]:
         index, link_class = self._stack.node.profiles.index.groups, self._request.link_class
         for group, nearest in self._chosen():
+            units = [self._unit_name(node) for node in nearest if node >= UNIT_LIMIT]
+            nearest = [node for node in nearest if node < UNIT_LIMIT]
             others = set(bits(index.mask(link_class, group.key))).difference(nearest)
             shown = self._shown(group.filter, is_secret=link_class is SECURE)
             name = group.name if shown is not None else None
-            yield WhyGroup(shown, name, tuple(nearest), tuple(sorted(others)))
+            yield WhyGroup(shown, name, tuple(nearest), tuple(sorted(others)), tuple(units))
 
     def _members_here(self) -> dict[Session, list[Membership]]:
         """Return the clients here one of which may get it for its queue group."""
@@ -220,7 +240,8 @@ class _Answer:
         classes = tuple(each for each, bit in CLASS_BITS.items() if interest.classes & bit)
         text = interest.filter if interest.engine == Engine.TOPICS else ""
         shown = self._shown(text, is_secret=classes == (SECURE,))
-        return WhyInterest(shown, classes, interest.group if shown is not None else None)
+        group = interest.group if shown is not None else None
+        return WhyInterest(shown, classes, group, interest.realm)
 
     def _path(self, slot: int, split: Split) -> tuple[tuple[WhyHop, ...], str | None]:
         """Return the way to a member, and what is wrong with it."""
@@ -282,8 +303,11 @@ class _Answer:
     ) -> WhyClient:
         link_class, topic = self._request.link_class, self._request.topic
         queued = [*session.queues.values()]
-        every: list[tuple[str, LinkClass | None, str | None]]
-        every = [(*entry, None) for entry in session.filters.values()] + [(*q,) for q in queued]
+        every: list[tuple[str, LinkClass | None, str | None, int]] = [(*q,) for q in queued]
+        every[:0] = [
+            (*entry, None, session.realms.get(number, Realm.ALL))
+            for number, entry in session.filters.items()
+        ]
         matching = [entry for entry in every if covers(entry[0], topic)]
         of_class = [entry for entry in matching if entry[1] in (None, link_class)]
         shown = of_class or matching or every
@@ -293,7 +317,7 @@ class _Answer:
         elif not matching:
             problem = "none of its filters matches"
         elif not of_class:
-            classes = sorted({str(only) for _, only, _ in matching})
+            classes = sorted({str(only) for _, only, _, _ in matching})
             problem = f"what matches is for {' and '.join(classes)} events alone"
         elif link_class is SECURE and not session.secure:
             problem = "the hop from its broker to it is not secure"
@@ -307,14 +331,14 @@ class _Answer:
             problem = "it is being sent first what it has missed; then it gets this"
         elif recipient is None:
             problem = "it has gone"
-        filters = tuple(
-            self._shown_filter(text, only, group) for text, only, group in shown[:MAX_FILTERS_TOLD]
-        )
+        filters = tuple(self._shown_filter(*entry) for entry in shown[:MAX_FILTERS_TOLD])
         return WhyClient(session.uid, filters, len(shown) > MAX_FILTERS_TOLD, problem)
 
-    def _shown_filter(self, text: str, only: LinkClass | None, group: str | None) -> WhyFilter:
+    def _shown_filter(
+        self, text: str, only: LinkClass | None, group: str | None, realm: int
+    ) -> WhyFilter:
         shown = self._shown(text, is_secret=only is SECURE, of_client=True)
-        return WhyFilter(shown, only, group if shown is not None else None)
+        return WhyFilter(shown, only, group if shown is not None else None, realm)
 
     def _shown(self, text: str, *, is_secret: bool, of_client: bool = False) -> str | None:
         """Return a filter, or None where it is not to be shown, or there is no room for it."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
 from ges.sessions.event_lookup import look_up
+from ges.sessions.named_events import NamedEvents, why_never
 from ges.sessions.parked_events import ParkedEvents
 from ges.sessions.replies import Replies
 from ges.sessions.session import Session
@@ -29,6 +30,7 @@ from ges.wire.client_messages import (
 from ges.wire.drill_messages import Question
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import CLIENT_FLAGS, MAX_PAYLOAD_BYTES, NO_DUTY, TIMED_FLAGS
+from ges.wire.names import ROOT
 from ges.wire.operator_messages import ClientsRequest, Drain, Kick
 from ges.wire.status import Status
 from ges.wire.status_pages import status_frames
@@ -42,6 +44,7 @@ from overlay.wire.codec import FrameRun
 from overlay.wire.frames import CONTROL, EVENT
 
 LONG_RUN_BYTES = 16 * 1024  #: a shorter run is taken in one piece, however many want it
+NAMES_BELOW = f"{ROOT}/".encode()
 TOO_LARGE = "a payload of "  #: how the reason begins for which an event is refused for its size
 
 
@@ -82,6 +85,7 @@ class Intake:
         self._explain = explain
         self._operate = operate
         self._topics = KnownTopics()
+        self._named = NamedEvents(stack, self._take_now, replies.settle)
 
     def steps(self, session: Session, runs: list[FrameRun]) -> Generator[None, None, None]:
         """Take what a client sent; yields where others may have their turn."""
@@ -131,6 +135,7 @@ class Intake:
         """The client is gone."""
         self._subscriptions.forget(session)
         self._parked.forget(session)
+        self._named.forget(session)
         self._replies.forget(session)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
@@ -197,9 +202,23 @@ class Intake:
             raise ProtocolError("an event in somebody else's name")
         if head.attribute_bytes:
             run.check_attributes()
+        if head.is_named:
+            run.names()  # they make sense
+        if self._named.is_full(session):
+            self._refuse(session, run, "too much waits for answers where named clients are")
+        elif not self._named.waits(session, run):
+            self._take_now(session, run)
+
+    def _take_now(self, session: Session, run: EventRun) -> None:
+        """Take events for which nothing need be asked any more."""
+        head = run.head
         if head.hops or head.duty != NO_DUTY or head.flags & ~CLIENT_FLAGS:
             run = run.unpatched()
         problem = self._topics.problem(head.topic) or self._why_too_large(run)
+        if head.is_named:
+            problem = problem or why_never(head)
+        if head.topic.startswith(NAMES_BELOW):
+            problem = problem or f"nothing is published below {ROOT}: these are names of clients"
         if head.flags & TIMED_FLAGS:
             problem = problem or self._stack.retaining.why_not(run, self._limits.retained)
             run = self._stack.retaining.stamped(run)
@@ -211,15 +230,25 @@ class Intake:
             if head.secure and session.secure and (problem or self._parked.holds(session)):
                 self._park(session, run, problem, head.park_ms)
                 return
+        if problem is None and head.is_named:
+            problem = self._named.why_not(run)
         if problem is not None:
-            for sequence in range(head.sequence, head.sequence + run.count):
-                self._replies.refuse(session, head.link_class, sequence, problem)
+            self._refuse(session, run, problem)
             return
-        if head.is_request and not head.again and self._stack.has_nobody_for(head):
+        if (
+            head.is_request
+            and not head.is_named
+            and not head.again
+            and self._stack.has_nobody_for(head)
+        ):
             self._replies.say_nobody(session, head)
         self._stack.publish(session, run)
         session.accepted[head.link_class] = head.sequence + run.count - 1
         session.unsaid += run.count
+
+    def _refuse(self, session: Session, run: EventRun, problem: str) -> None:
+        for sequence in range(run.head.sequence, run.head.sequence + run.count):
+            self._replies.refuse(session, run.head.link_class, sequence, problem)
 
     def _apart(self, runs: Iterable[EventRun]) -> Iterator[EventRun]:
         """Yield the runs; one by one the events of a run where one of them is too large."""

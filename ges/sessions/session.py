@@ -6,6 +6,7 @@ from typing import Protocol
 
 from ges.access.admission import Admitted
 from ges.access.rules import NOBODY
+from ges.routing.named import filter_of
 from ges.routing.subscriber import Membership
 from ges.wire.client_messages import CLIENT_CODEC, Leaving, Missed
 from overlay.address import is_loopback
@@ -85,12 +86,14 @@ class Session:
         "is_local",
         "last",
         "last_word",
+        "names",
         "number",
         "only_looks",
         "published",
         "publisher",
         "queues",
         "reader",
+        "realms",
         "retains",
         "since",
         "status",
@@ -152,6 +155,8 @@ class Session:
         self.status: bytes | None = None  #: answers all requests that come in one read
         self.is_detached = False  #: it is served no more
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}  #: by subscription number
+        self.realms: dict[int, int] = {}  #: of filters for events of some units alone
+        self.names: dict[int, str] = {}  #: that it has taken, by subscription number
         self.queues: dict[int, Membership] = {}  #: subscriptions in queue groups
         self.asks = asks
         self.hears_missed = hears_missed
@@ -242,11 +247,11 @@ class Session:
     @property
     def subscriptions(self) -> int:
         """How many it has."""
-        return len(self.filters) + len(self.queues)
+        return len(self.filters) + len(self.queues) + len(self.names)
 
     def filter_of(self, number: int) -> str | None:
         """Return the filter of a subscription; None: there is none of that number."""
         if (entry := self.filters.get(number)) is not None:
             return entry[0]
         membership = self.queues.get(number)
-        return membership.filter if membership is not None else None
+        return membership.filter if membership is not None else filter_of(self, number)

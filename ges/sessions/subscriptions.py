@@ -11,11 +11,14 @@ from ges.sessions.active_notices import ActiveNotices
 from ges.sessions.session import Session
 from ges.stack import Stack
 from ges.wire.client_messages import Subscribe, SubscriptionRefused
+from ges.wire.names import ROOT, is_name_filter, name_in
 from ges.wire.replies import is_reply_address, why_not_to_be_read
 from ges.wire.topics import check_filter
 from overlay.ids import LinkClass, short
 from overlay.limits import Limits
 from overlay.links.counted_log import CountedLog
+
+MAX_NAMES_OF_ONE = 16  #: that one client may take
 
 
 class Subscriptions:
@@ -52,8 +55,11 @@ class Subscriptions:
             reason = "the hop from the broker to this client is not secure; attach over chordals://"
         if reason is None:
             reason = why_not_to_be_read(request.filter, session.uid)
+        is_name = is_name_filter(request.filter)
+        if reason is None and is_name:
+            reason = _why_no_name(session, request)
         permissions = session.admission.permissions
-        if reason is None and permissions is not None:
+        if reason is None and permissions is not None and not is_name:
             decision = permissions.subscribe(request.filter)
             if not decision.allowed:
                 self._deny(session, request.number, decision.reason)
@@ -69,8 +75,11 @@ class Subscriptions:
         self._charge(session, filter_cost(request.filter))
         number = request.number
         self._notices.begin(session, number, self._stack.now())
+        if (name := name_in(request.filter)) is not None:
+            self._deliveries.take_name(session, number, name)
+            return
         self._deliveries.subscribe(
-            session, number, request.filter, request.link_class, request.queue
+            session, number, request.filter, request.link_class, request.queue, request.realm
         )
 
     def unsubscribe(self, session: Session, number: int) -> None:
@@ -87,6 +96,11 @@ class Subscriptions:
             if decision is not None and not decision.allowed:
                 self._end(session, number)
                 self._deny(session, number, decision.reason)
+
+        for number, name in [*session.names.items()]:
+            if (reason := _why_not_its(session, name)) is not None:
+                self._end(session, number)
+                self._deny(session, number, reason)
 
     def forget(self, session: Session) -> None:
         """The client is gone."""
@@ -127,10 +141,37 @@ class Subscriptions:
         if not request.queue.isprintable():
             return f"queue {request.queue!r} has characters in it that do not show"
         interest = interest_in(
-            request.filter, request.link_class, request.queue, secure=session.secure
+            request.filter,
+            request.link_class,
+            request.queue,
+            secure=session.secure,
+            realm=request.realm,
         )
         return self._stack.node.profiles.why_full(interest)
 
     def _charge(self, session: Session, cost: int) -> None:
         session.filter_bytes += cost
         self._bytes += cost
+
+
+def _why_no_name(session: Session, request: Subscribe) -> str | None:
+    """Return why a client may not take a name, or None."""
+    name = name_in(request.filter)
+    if name is None:
+        return f"what is below {ROOT} is one name of a client, of letters, digits and ._:@-"
+    if request.queue is not None:
+        return "events for a name go to all clients of that name, and to no queue group"
+    if len(session.names) >= MAX_NAMES_OF_ONE and request.number not in session.names:
+        return f"a client may have {MAX_NAMES_OF_ONE} names"
+    return _why_not_its(session, name)
+
+
+def _why_not_its(session: Session, name: str) -> str | None:
+    """Return why a name is not that of a client, where there are rules; or None."""
+    proven = session.admission.principal.token, session.uid
+    if session.admission.permissions is None or name in proven:
+        return None
+    return (
+        f"the name {name!r} is not proven: where there are rules, a client may take the name of "
+        "its token, or its uid"
+    )

@@ -9,10 +9,8 @@ Event Service protocols, section 3.3).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
-
-import msgspec
 
 from ges.gateways.link_state import LinkStates
 from ges.profiles.covering import CoverTree
@@ -24,6 +22,8 @@ from ges.wire.statement_messages import (
     MAX_EDGES,
     MAX_STATED,
     MAX_STATED_BYTES,
+    MAX_STATED_GROUPS,
+    MAX_STATED_GROUPS_BYTES,
     SecureHealth,
     UnitEdge,
 )
@@ -36,19 +36,42 @@ class Content(NamedTuple):
     wanted: tuple[Interest, ...]
     edges: tuple[UnitEdge, ...]  #: its links to others
     secure: SecureHealth
+    is_crowded: bool = False  #: brokers in it wait for slots
 
 
-def stated(interests: Iterable[Interest]) -> tuple[Interest, ...]:
+def stated(interests: Iterable[Interest], level: int) -> tuple[Interest, ...]:
     """Return the fewest interests that cover these; wider ones where that is still too much.
 
-    Which member of a queue group gets an event is for its cluster to say, so groups are left out.
+    ``level``: of the unit that states them. Those that are kept to such a unit are told nobody.
+
+    Queue groups are stated as they are, since one that covers another is another one.
     """
-    found = minimal({msgspec.structs.replace(each, group=None) for each in interests})
+    found = minimal({each for each in interests if each.realm > level})
+    groups = sorted((each for each in found if each.group is not None), key=order)
+    found.difference_update(groups)
+    found.update(_first_groups(groups))
     size = sum(map(size_of, found))
     if len(found) > MAX_STATED or size > MAX_STATED_BYTES:
         wider = merge(found, MAX_STATED * 3 // 4, MAX_STATED_BYTES * 3 // 4)
         found = minimal(found | wider)
     return tuple(sorted(found, key=order))
+
+
+def _first_groups(groups: Iterable[Interest]) -> Iterator[Interest]:
+    """Yield as many as a statement may have."""
+    size = 0
+    for number, group in enumerate(groups):
+        size += size_of(group)
+        if number == MAX_STATED_GROUPS or size > MAX_STATED_GROUPS_BYTES:
+            return
+        yield group
+
+
+def is_full(interests: Iterable[Interest], group: Interest) -> bool:
+    """Say whether a statement of these has no room for one more queue group."""
+    sizes = [size_of(each) for each in interests if each.group is not None]
+    too_many = len(sizes) >= MAX_STATED_GROUPS
+    return too_many or sum(sizes) + size_of(group) > MAX_STATED_GROUPS_BYTES
 
 
 def tree_of(interests: Iterable[Interest]) -> CoverTree:

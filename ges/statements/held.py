@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
+from ges.profiles.group_index import Group
 from ges.profiles.index import ProfileIndex
 from ges.units.address import LEVELS
 from ges.units.arcs import Arc
@@ -64,7 +65,7 @@ class Statements:
 
     @property
     def changes(self) -> int:
-        """A number that grows when edges or units change."""
+        """A number that grows when edges or units change, or brokers wait for slots."""
         return self._changes
 
     @property
@@ -80,20 +81,52 @@ class Statements:
         """Return what is said of a unit; None: nothing is known."""
         return self._held.get(unit)
 
-    def mask_of(self, link_class: LinkClass, topic: bytes, below: int = LEVELS) -> int:
-        """Return the other units of the levels below ``below`` that want an event, as a mask."""
+    def mask_of(
+        self, link_class: LinkClass, topic: bytes, below: int = LEVELS, common: int = 1
+    ) -> int:
+        """Return the other units of the levels below ``below`` that want an event, as a mask.
+
+        ``common``: the level of the smallest unit that has both its source and this broker in it.
+        """
         found = 0
         if self._current:
             for level in range(1, below):
-                found |= self._indices[level].mask_of(link_class, topic) << 64 * level
-            if link_class is LinkClass.SECURE:
-                found &= ~self._by_health[SecureHealth.NONE]
+                index = self._indices[level]
+                found |= index.mask_of(link_class, topic, max(common, level + 1)) << 64 * level
+        return self._able(link_class, found)
+
+    def groups_of(
+        self, link_class: LinkClass, topic: bytes, below: int = LEVELS, common: int = 1
+    ) -> Iterator[Group]:
+        """Yield the queue groups in other units of these levels that want an event."""
+        if self._current:
+            for level in range(1, below):
+                yield from self._indices[level].groups.of(link_class, topic, max(common, level + 1))
+
+    def group_mask(self, link_class: LinkClass, key: int, below: int = LEVELS) -> int:
+        """Return the other units of these levels that have members of a group, as a mask."""
+        found = 0
+        if self._current:
+            for level in range(1, below):
+                found |= self._indices[level].groups.mask(link_class, key) << 64 * level
+        return self._able(link_class, found)
+
+    def _able(self, link_class: LinkClass, found: int) -> int:
+        """Leave out the units in which nobody can take events of a class."""
+        if link_class is LinkClass.SECURE:
+            found &= ~self._by_health[SecureHealth.NONE]
         return found
 
     @property
     def unknown(self) -> int:
         """Other units of which nothing is known, as a mask."""
         return sum(1 << node for unit, node in self._current.items() if unit not in self._held)
+
+    @property
+    def is_crowded(self) -> bool:
+        """In another unit brokers wait for slots."""
+        held = (self._held.get(unit) for unit in self._current)
+        return any(each.is_crowded for each in held if each is not None)
 
     @property
     def edges(self) -> Iterator[tuple[int, UnitEdge]]:
@@ -154,7 +187,8 @@ class Statements:
             del self._held[each]
         if unit in self._current:
             self._show(unit)
-        if held is None or held.edges != statement.edges:
+        told = statement.edges, statement.is_crowded
+        if held is None or (held.edges, held.is_crowded) != told:
             self._changes += 1
         if held is None or held.secure != statement.secure:
             self._reckon_health()

@@ -16,13 +16,11 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-import msgspec
-
 from ges.gateways.gateways_part import GatewaysPart
 from ges.profiles.covering import CoverTree
 from ges.profiles.interest import everything
 from ges.profiles.profiles_part import ProfilesPart
-from ges.statements.content import Content, cluster_edges, edges_above, stated, tree_of
+from ges.statements.content import Content, cluster_edges, edges_above, is_full, stated, tree_of
 from ges.statements.health import cluster_health, unit_health, wants_secure
 from ges.statements.held import UNIT_LEVELS, Statements, Unit, is_later, unit_of
 from ges.topology.part import MessageHandler, Part
@@ -150,6 +148,7 @@ class StatementsPart(Part):
             self._profiles.index.changes,
             self._gateways.states.digest,
             self._units.changes,
+            self._units.is_crowded,
             *(self._units.is_steward_of(level) for level in UNIT_LEVELS),
         )
         if seen != self._seen or self._is_touched:
@@ -289,17 +288,19 @@ class StatementsPart(Part):
             if index.unknown and not self._gateways.is_at_rest:
                 wanted = {everything()}  # of who has come from another unit with subscriptions
             edges = cluster_edges(self._gateways.states, members)
-            return Content(stated(wanted), edges, self.health(1))
+            return Content(stated(wanted, level), edges, self.health(1), self._units.is_crowded)
         found = self._parts(level)
         if found is None:
             inner = self._content(level - 1)
-            return inner._replace(edges=edges_above(inner.edges, level))
+            edges = edges_above(inner.edges, level)
+            return inner._replace(wanted=stated(inner.wanted, level), edges=edges)
         known = [each for each in found.values() if each is not None]
         edges = edges_above((edge for part in known for edge in part.edges), level)
+        wanted = {each for part in known for each in part.interests}
         if len(known) < len(found):
-            return Content((everything(),), edges, self.health(level))
-        interests = stated(each for part in known for each in part.interests)
-        return Content(interests, edges, self.health(level))
+            wanted = {everything()}
+        is_crowded = any(each.is_crowded for each in known)
+        return Content(stated(wanted, level), edges, self.health(level), is_crowded)
 
     def _parts(self, level: int) -> dict[int, UnitStatement | None] | None:
         """Return what is said of the units in the own one, by node; None: there is only one."""
@@ -348,7 +349,7 @@ class StatementsPart(Part):
 
         ``own``: the units that this broker is in, by level, where there are others beside them.
         """
-        for level in UNIT_LEVELS:
+        for level in UNIT_LEVELS[: interest.realm - 1]:
             unit = own[level]
             if unit is not None and not self._is_covered(unit, interest):
                 return Level(level)
@@ -363,8 +364,10 @@ class StatementsPart(Part):
         if version != held.version:
             tree = tree_of(held.interests)
             self._covering[unit] = held.version, tree
-        wanted = msgspec.structs.replace(interest, group=None)
-        return wanted in tree or next(tree.covering(wanted), None) is not None
+        if interest in tree or next(tree.covering(interest), None) is not None:
+            return True
+        # A group that a full statement has no room for is active: it gets what is published inside.
+        return interest.group is not None and is_full(held.interests, interest)
 
     # ── what others say ───────────────────────────────────────────────────────────────────────
 

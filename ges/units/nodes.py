@@ -66,6 +66,16 @@ class Nodes:
         # Arcs of one broker's nodes do not overlap, as each is beside one of its own units.
         return next((node for node, arc in self.arcs.items() if arc.holds(place)), None)
 
+    def common_level(self, place: int) -> int:
+        """Return the level of the smallest unit in which both the broker and a place are.
+
+        Where the tables of units are not known yet, it is that of the whole overlay.
+        """
+        if not self.is_known:
+            return LEVELS
+        node = self.at(place) if self.arcs else None
+        return 1 if node is None else level_of(node) + 1
+
     def towards(self, address: int, own_slot: int | None) -> int:
         """Return the node at which a packed address lies, as a mask; 0: unknown, or here."""
         found = unpack_address(address)

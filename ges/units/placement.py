@@ -17,7 +17,10 @@ steward. The first broker in the arc of a new unit makes the tables of what is i
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from zlib import crc32
+
+from msgspec.structs import replace
 
 from ges.units.arcs import Arc
 from ges.units.contexts import LEVELS, Contexts
@@ -34,7 +37,7 @@ from ges.units.unit_names import (
     without_end,
     written,
 )
-from ges.units.unit_rows import unit_arcs, unit_at
+from ges.units.unit_rows import Rows, tidied, unit_arcs, unit_at
 from ges.wire.unit_messages import TOP_LEVEL, UnitTable
 from overlay.ids import NANOS_PER_SECOND, Nanos, Peer, nanos, short
 from overlay.machine import Effect
@@ -74,6 +77,7 @@ class Placement:
         self._untold: list[Effect] = []
         self._wrong_since: Nanos | None = None
         self._moves = 0  #: in a row
+        self._untidy_since: Nanos | None = None  #: as steward, of a table whose names are wrong
 
     @property
     def wish(self) -> UnitNames:
@@ -142,8 +146,9 @@ class Placement:
 
     # ── where this broker stands ──────────────────────────────────────────────────────────────
 
-    def follow(self, now: Nanos) -> None:
-        """Note whether this broker's units bear its names."""
+    def follow(self, now: Nanos) -> list[Effect]:
+        """Note whether this broker's units bear its names; as steward put wrong names right."""
+        effects = self._tidy(now)
         standing = self.standing
         if standing is None or self._around.left is None:
             self._wrong_since = None
@@ -151,17 +156,19 @@ class Placement:
             self._wrong_since, self._moves = None, 0
         elif self._wrong_since is None:
             self._wrong_since = now
+        return effects
 
     def next_deadline(self) -> Nanos | None:
-        """Return when this broker is to move, or None."""
-        if self._wrong_since is None:
-            return None
-        spread = crc32(self._around.peer.uid.encode()) % MOVE_SPREAD_S * NANOS_PER_SECOND
-        return self._wrong_since + min((MOVE_NS + spread) << min(self._moves, 10), LONGEST_MOVE_NS)
+        """Return when this broker is to move or to put names right, or None."""
+        moves_at = self._moves_at()
+        if self._untidy_since is None:
+            return moves_at
+        tidies_at = self._untidy_since + MOVE_NS
+        return tidies_at if moves_at is None else min(tidies_at, moves_at)
 
     def moves(self, now: Nanos) -> str | None:
         """Return why this broker is to move now; None: it is not to."""
-        due = self.next_deadline()
+        due = self._moves_at()
         if due is None or now < due:
             return None
         self._wrong_since = None
@@ -170,6 +177,40 @@ class Placement:
         self._moves += 1
         stands, wished = (written(each) or NAMELESS for each in (self.standing or (), self._names))
         return f"it stands in {stands}, and is to stand in {wished}"
+
+    def _moves_at(self) -> Nanos | None:
+        if self._wrong_since is None:
+            return None
+        spread = crc32(self._around.peer.uid.encode()) % MOVE_SPREAD_S * NANOS_PER_SECOND
+        return self._wrong_since + min((MOVE_NS + spread) << min(self._moves, 10), LONGEST_MOVE_NS)
+
+    def _tidy(self, now: Nanos) -> list[Effect]:
+        """Take names from units of which this broker is steward of the context, and that have none.
+
+        Tables that were put together after a partition may have a name twice, or in a unit without
+        a name. While tables change it may look so for a moment.
+        """
+        wrong = {planner: rows for planner, rows in self._untidy() if rows}
+        if not wrong:
+            self._untidy_since = None
+        elif self._untidy_since is None:
+            self._untidy_since = now
+        elif now >= self._untidy_since + MOVE_NS:
+            self._untidy_since = None
+            return [each for planner, rows in wrong.items() for each in planner.rename(rows, now)]
+        return []
+
+    def _untidy(self) -> Iterator[tuple[Planner, Rows | None]]:
+        """Yield those in office, and the rows that their tables should have, if others."""
+        for level in LEVELS:
+            planner = self._contexts.planners[level]
+            around = self._contexts.unit(level + 1) if level < TOP_LEVEL else None
+            table = planner.held.table
+            is_known = level == TOP_LEVEL or around is not None
+            if table is not None and is_known and planner.office.is_in_office:
+                may_have_names = around is None or bool(around.name)
+                rows = tidied(table.rows, may_have_names=may_have_names)
+                yield planner, rows if rows != table.rows else None
 
     def _rename(self, now: Nanos) -> bool:
         """Call the unit otherwise in which this broker is alone, if it is steward of the context.
@@ -188,7 +229,8 @@ class Placement:
             is_alone = not any(each and arc.holds(each.ring_id) for each in (left, right))
             is_taken = bool(wished) and any(row.name == wished for row in table.rows)
             if is_alone and not is_taken:
-                self._untold += planner.rename(unit.lo, wished, now)
+                rows = (replace(r, name=wished) if r == unit else r for r in table.rows)
+                self._untold += planner.rename(tuple(rows), now)
             return is_alone and not is_taken
         return False
 

@@ -204,12 +204,9 @@ class Planner:
         self._cut[arc.lo] = (end + width // 2) % RING_SIZE, now
         return Arc(at, arc.hi), effects
 
-    def rename(self, lo: int, name: str, now: Nanos) -> list[Effect]:
-        """Call a unit otherwise; only for one in office, and where no other is called so."""
-        table = self.held.table
-        assert table is not None, "only for one in office"
-        rows = (replace(row, name=name) if row.lo == lo else row for row in table.rows)
-        return self._change(tuple(rows), now)
+    def rename(self, rows: Rows, now: Nanos) -> list[Effect]:
+        """Hold the same units with other names from now on; only for one in office."""
+        return self._change(rows, now)
 
     def is_full(self, lo: int, now: Nanos) -> bool:
         """Say whether a unit has reported as many sub-units as it may have."""

@@ -24,6 +24,7 @@ from ring.geometry import clockwise
 
 MAX_HOPS = 64
 ANYBODY = "0" * 32  #: as uid: whoever stands at the place
+NEAREST = "f" * 32  #: as uid: whoever stands nearest before the place
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,14 @@ class Post(Part):
         content = self._codec.encode(message)[HEADER.size :]
         return self._pass_on(Letter(uid, place, self._around.peer.uid, 0, content))
 
+    def is_nearest(self, place: int) -> bool:
+        """Say whether this broker stands nearest before a place, of those that it is linked to."""
+        member = self._around.member
+        if member is None:
+            return False
+        far = clockwise(member.ring_id, place)
+        return all(clockwise(other, place) >= far for other in self._around.linked.values())
+
     @property
     def messages(self) -> Mapping[type[Message], MessageHandler]:
         """Letters."""
@@ -94,6 +103,8 @@ class Post(Part):
 
     def _is_ours(self, letter: Letter) -> bool:
         member = self._around.member
+        if letter.uid == NEAREST:
+            return self.is_nearest(letter.place)
         if letter.uid == ANYBODY:
             return member is not None and member.ring_id == letter.place
         return letter.uid == self._around.peer.uid

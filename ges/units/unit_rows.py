@@ -94,6 +94,17 @@ def joined(rows: Rows, part: Rows, arc: Arc, context: Arc, limit: int) -> Rows:
     return within(kept, context)
 
 
+def tidied(rows: Rows, *, may_have_names: bool) -> Rows:
+    """Return the units with each name once: the first one keeps it."""
+    seen: set[str] = set()
+    found: list[UnitRow] = []
+    for row in rows:
+        is_right = not row.name or (may_have_names and row.name not in seen)
+        seen.add(row.name)
+        found.append(row if is_right else replace(row, name=""))
+    return tuple(found)
+
+
 def free_number(rows: Iterable[UnitRow], limit: int) -> int | None:
     """Return the lowest number that no unit has, or None."""
     taken = {row.number for row in rows}

@@ -127,6 +127,11 @@ class UnitsPart(Part):
         """All brokers are one cluster, and each has a slot or gets one at once."""
         return self._table.is_for_all and self._contexts.is_single
 
+    @property
+    def is_crowded(self) -> bool:
+        """In this cluster brokers wait for slots, or nobody knows whether any do."""
+        return not self._table.is_for_all
+
     # ── the units above ───────────────────────────────────────────────────────────────────────
 
     @property
@@ -319,7 +324,7 @@ class UnitsPart(Part):
         effects += self._steward.follow(now)
         effects += self._membership.follow(now)
         effects += self._contexts.report(now)
-        self.placement.follow(now)
+        effects += self.placement.follow(now)
         return [*effects, *self._tell_address()]
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────

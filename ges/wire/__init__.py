@@ -3,14 +3,16 @@
 Events
     ``topics`` (topics and filters as text), ``events`` (their header, and packing), ``event_runs``
     (many with one header), ``source_route`` (an event that names its path), ``groups`` (who serves
-    which queue group), ``levels`` (which units it is for), ``replies`` (where the reply to a
+    which queue group), ``levels`` (which units it is for), ``realms`` (how far it goes), ``names``
+    (of the clients that it is for), ``replies`` (where the reply to a
     request goes), ``delivered`` (what a subscriber gets), ``trace_context`` (the trace that an
     event belongs to).
 Messages
     ``broker_messages`` (between brokers), ``unit_messages`` (about their units),
     ``gateway_messages`` (links inside a cluster, and out of it), ``recall_messages`` (what an edge
     asks a source), ``profile_messages`` (what clients want), ``statement_messages`` (what units
-    want), ``retained_messages`` (what values members keep), ``link_codec`` (all that brokers
+    want), ``retained_messages`` (what values members keep),
+    ``directory_messages`` (where named clients are), ``link_codec`` (all that brokers
     understand of each other), ``client_messages`` (between a client and its broker),
     ``operator_messages`` (the same for an operator), ``drill_messages`` (and for a drill),
     ``status`` (what a broker says of itself), ``status_pages`` (where that is too long for a

@@ -10,7 +10,7 @@ import msgspec
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.drill_messages import DRILL_MESSAGES, Drilled
 from ges.wire.operator_messages import OPERATOR_MESSAGES, ClientList, Operated
-from ges.wire.profile_messages import GroupName
+from ges.wire.profile_messages import GroupName, WireRealm
 from ges.wire.status import MoreStatus, Status
 from ges.wire.topics import MAX_TOPIC_BYTES
 from ges.wire.why import Why, WhyRequest
@@ -42,6 +42,9 @@ class Subscribe(Message, frozen=True):
     #: that has said :data:`overlay.wire.versions.QUEUES`
     queue: GroupName | None = None
     values: bool = True
+    #: only events published in the same unit of that level (:mod:`ges.wire.realms`); only to a
+    #: broker that has said :data:`overlay.wire.versions.REALMS`
+    realm: WireRealm = 4
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -60,6 +63,7 @@ class Resubscription(msgspec.Struct, frozen=True, array_like=True, gc=False):
     filter: FilterText
     link_class: LinkClass | None
     age_ms: Number  #: milliseconds since it was served first
+    realm: WireRealm = 4
 
 
 class Resubscribe(Message, frozen=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import accumulate, pairwise
 
@@ -26,7 +26,9 @@ from ges.wire.events import (
     HEADER,
     LEVELS_FLAG,
     MAX_PAYLOAD_BYTES,
+    NAMED_BIT,
     NO_DUTY,
+    PRIORITY_AT,
     RETAIN_FLAG,
     SECURE_FLAG,
     SHAPE_AT,
@@ -42,6 +44,7 @@ from ges.wire.events import (
 )
 from ges.wire.groups import Serving, read_serving
 from ges.wire.levels import NO_UPPER, UPPER_BYTES
+from ges.wire.names import pack_names, read_names
 from overlay.wire.frames import EVENT, frame
 from overlay.wire.frames import HEADER as FRAME_HEADER
 
@@ -154,6 +157,32 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
             lambda body: body[: read_serving(body, at, len(body))[1]],
         )
 
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the clients that an event is for; it is a single one.
+
+        Raises:
+            CodecError: what stands there makes no sense.
+        """
+        if not self.head.is_named:
+            return ()
+        start = self.bounds[0] + FRAME_HEADER.size + self._payload_at
+        return read_names(self.data, start, self.bounds[1])[0]
+
+    def named(self, names: Iterable[str]) -> EventRun:
+        """Return an event for named clients with other names; without any, as clients get it."""
+        packed, at = pack_names(names), self._payload_at
+        bit = NAMED_BIT if packed else 0
+
+        def change(body: bytes) -> bytes:
+            priority = bytes((body[PRIORITY_AT] & ~NAMED_BIT | bit,))
+            middle = body[PRIORITY_AT + 1 : at]
+            rest = body[read_names(body, at, len(body))[1] :]
+            return b"".join((body[:PRIORITY_AT], priority, middle, packed, rest))
+
+        run = self._rewritten(self.head.flags, change)
+        head = msgspec.structs.replace(run.head, is_named=bool(packed))
+        return msgspec.structs.replace(run, head=head)
+
     def levelled(self) -> EventRun:
         """Return the run with room behind each event for destinations above the cluster."""
         if self.head.flags & LEVELS_FLAG:
@@ -225,10 +254,13 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         return EventRun.of(plain, front + middle + rest)
 
     def as_stored(self) -> bytes:
-        """Return the frame of a single event that is retained, as a value and not as news."""
+        """Return the frame of a single event that is retained, as a value and not as news.
+
+        It says where it was published.
+        """
         flags = self.head.flags & (SECURE_FLAG | CORRELATION_FLAG | TIMED_FLAGS | AT_MOST_ONCE_FLAG)
         flags |= STORED_FLAG
-        return bytes(self.patched(pack_front(flags, 0, 0, 0, NO_DUTY)))
+        return bytes(self.patched(pack_front(flags, 0, 0, self.head.source, NO_DUTY)))
 
     def patched(self, front: bytes, end: bytes = b"") -> bytearray:
         """Return all frames with another front (:func:`ges.wire.events.pack_front`).
@@ -274,7 +306,8 @@ def event_runs(data: bytes, bounds: list[int]) -> Iterator[EventRun]:
         head = read_head(data, start + FRAME_HEADER.size, bounds[index + 1])
         first = index
         index += 1
-        if head.flags & _ALONE:  # these are few, and each has a budget or an id of its own
+        # These are few, and each has a budget, an id or names of its own.
+        if head.flags & _ALONE or head.is_named:
             yield EventRun(head, data, bounds[first : index + 1], 1)
             continue
         most = bisect_right(bounds, start + RUN_BYTES, index) - 1

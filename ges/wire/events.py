@@ -23,7 +23,9 @@ and the rest is as the publisher wrote it::
     60 u64 sequence       from 1, without gaps, for each publisher, incarnation and class
     68 u64 published      unix time in nanoseconds, by the publisher's clock
     76 u8  max hops       brokers that may pass it on; 0: as many as it takes
-    77 u8  priority       0 to 9, for whoever gets it
+    77 u8  priority       0 to 9 in bits 0 to 3, for whoever gets it; bits 4 and 5: the realm
+                          (:mod:`ges.wire.realms`), 0: all; bit 6: names of clients stand before
+                          the payload (:mod:`ges.wire.names`)
     78 u16 topic bytes
     80 u16 attribute bytes
     82 topic (UTF-8) | attributes (msgpack map of strings) | payload
@@ -58,7 +60,7 @@ and behind that, with bit 13::
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -66,6 +68,8 @@ import msgspec
 
 from ges.wire.groups import MAX_GROUPS_BYTES
 from ges.wire.levels import CLUSTER_MASK, UPPER_BYTES, pack_upper, read_upper
+from ges.wire.names import MAX_NAMES_BYTES, check_names, pack_names
+from ges.wire.realms import Realm, realm_named
 from ges.wire.topics import MAX_TOPIC_BYTES
 from overlay.errors import CodecError, ConfigError
 from overlay.ids import LinkClass
@@ -102,6 +106,11 @@ CLIENT_FLAGS = SECURE_FLAG | EXPRESS_FLAG | AGAIN_FLAG | CORRELATION_FLAG | REQU
 CLIENT_FLAGS |= TIMED_FLAGS | AT_MOST_ONCE_FLAG
 MAX_HOPS = 255
 MAX_PRIORITY = 9
+PRIORITY_BITS = 15  #: of its byte; the realm is above
+REALM_SHIFT = 4
+REALM_BITS = 3 << REALM_SHIFT
+NAMED_BIT = 64
+PRIORITY_AT = 77
 MAX_SHAPE = 4  #: levels of units, the broker's included
 CORRELATION_BYTES = 16
 MAX_PAYLOAD_BYTES = 1024 * 1024
@@ -171,6 +180,8 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     spent_us: int = 0
     stamp: int = 0
     ends_ms: int = 0  #: unix time; 0: never; from a client: milliseconds from now on
+    realm: int = Realm.ALL  #: how far it goes
+    is_named: bool = False  #: it is for the clients of some names alone
 
     @property
     def secure(self) -> bool:
@@ -306,6 +317,8 @@ class Options(NamedTuple):
     is_request: bool = False  #: it has a correlation id that says where the reply goes
     retain: bool = False
     ttl_ms: int = 0  #: milliseconds after which nobody is to get it; 0: there is no such time
+    realm: Realm = Realm.ALL
+    to: tuple[str, ...] = ()  #: names of the clients that it is for; none: all who want it
 
 
 def checked_options(
@@ -315,12 +328,15 @@ def checked_options(
     *,
     retain: bool = False,
     ttl: float | None = None,
+    realm: str = "all",
+    to: str | Iterable[str] = (),
 ) -> Options | None:
     """Return what a publisher adds to an event, or None if that is nothing.
 
     Raises:
         ConfigError: ``max_hops`` is not 1 to 255, ``priority`` not 0 to 9, ``correlation`` not 16
-            bytes, or ``ttl`` no time in seconds.
+            bytes, ``ttl`` no time in seconds, or ``realm`` none; or ``to`` has no names, or comes
+            with ``realm`` or ``retain``.
     """
     if max_hops is not None and not (type(max_hops) is int and 1 <= max_hops <= MAX_HOPS):
         raise ConfigError(f"max_hops is 1 to {MAX_HOPS} hops between brokers, not {max_hops!r}")
@@ -336,9 +352,17 @@ def checked_options(
         if not is_number or not 0.001 <= ttl <= MAX_TTL_MS // 1000:
             raise ConfigError(f"ttl is a time in seconds, from 0.001 to 2**32 - 1; not {ttl!r}")
         ttl_ms = round(ttl * 1000)
-    if not (max_hops or priority or correlation or retain or ttl_ms):
-        return None
-    return Options(max_hops or 0, priority, correlation, retain=bool(retain), ttl_ms=ttl_ms)
+    chosen = realm_named(realm)
+    names = check_names(to) if to else ()
+    if names and (retain or chosen < Realm.ALL):
+        raise ConfigError(
+            "an event to named clients goes to these wherever they are: it is not retained, and "
+            "has no realm"
+        )
+    found = Options(
+        max_hops or 0, priority, correlation, False, bool(retain), ttl_ms, chosen, names
+    )
+    return found if found != Options() else None
 
 
 def pack_event(
@@ -359,6 +383,8 @@ def pack_event(
     retain: bool = False,
     ttl_ms: int = 0,
     at_most_once: bool = False,
+    realm: int = Realm.ALL,
+    to: tuple[str, ...] = (),
 ) -> bytes:
     """Return the body of an event frame as a client sends it; all parts have been checked."""
     flags = (SECURE_FLAG if secure else 0) | _more_flags(correlation, is_request)
@@ -373,8 +399,9 @@ def pack_event(
         times += STAMP.pack(ttl_ms)
     who = (publisher, incarnation, sequence, published_ns)
     sizes = (len(topic), len(attributes))
-    head = HEADER.pack(flags, 0, 0, 0, 0, park_ms, 0, 0, 0, *who, max_hops, priority, *sizes)
-    return b"".join((head, correlation, times, topic, attributes, payload))
+    level = priority | _realm_bits(realm) | (NAMED_BIT if to else 0)
+    head = HEADER.pack(flags, 0, 0, 0, 0, park_ms, 0, 0, 0, *who, max_hops, level, *sizes)
+    return b"".join((head, correlation, times, topic, attributes, pack_names(to), payload))
 
 
 def pack_express(
@@ -391,17 +418,23 @@ def pack_express(
     priority: int = 0,
     correlation: bytes = b"",
     is_request: bool = False,
+    realm: int = Realm.ALL,
 ) -> bytes:
     """Return the body of the frame of an express event; all parts have been checked."""
     flags = EXPRESS_FLAG | _more_flags(correlation, is_request)
     who = (publisher, incarnation, sequence, published_ns)
     sizes = (len(topic), len(attributes))
-    head = HEADER.pack(flags, 0, 0, 0, 0, 0, 0, 0, 0, *who, max_hops, priority, *sizes)
+    level = priority | _realm_bits(realm)
+    head = HEADER.pack(flags, 0, 0, 0, 0, 0, 0, 0, 0, *who, max_hops, level, *sizes)
     return b"".join((head, BUDGET.pack(budget_us, 0), correlation, topic, attributes, payload))
 
 
 def _more_flags(correlation: bytes, is_request: bool) -> int:
     return (CORRELATION_FLAG if correlation else 0) | (REQUEST_FLAG if is_request else 0)
+
+
+def _realm_bits(realm: int) -> int:
+    return realm % Realm.ALL << REALM_SHIFT
 
 
 def topic_offset(flags: int) -> int:
@@ -467,14 +500,15 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
         payload < 0
         or not 0 < topics <= MAX_TOPIC_BYTES
         or attributes > MAX_ATTRIBUTE_BYTES
-        or payload > MAX_PAYLOAD_BYTES + (MAX_GROUPS_BYTES if flags & GROUPS_FLAG else 0)
+        or payload > _most_payload(flags, priority)
         or (flags & REQUEST_FLAG and not flags & CORRELATION_FLAG)
         or flags & ~_ANY not in _FLAGS
         or (flags & EXPRESS_FLAG and flags & TIMED_FLAGS)
         or sequence == 0
         or shape > MAX_SHAPE
         or (shape > 1) != bool(flags & LEVELS_FLAG)
-        or priority > MAX_PRIORITY
+        or priority & PRIORITY_BITS > MAX_PRIORITY
+        or priority & ~(PRIORITY_BITS | REALM_BITS | NAMED_BIT)
     ):
         raise CodecError("event frame whose lengths make no sense")
     return Head(
@@ -497,13 +531,21 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
         published,
         data[topic_at : topic_at + topics],
         max_hops,
-        priority,
+        priority & PRIORITY_BITS,
         attributes,
         budget,
         spent,
         stamp,
         ends,
+        (priority & REALM_BITS) >> REALM_SHIFT or Realm.ALL,
+        bool(priority & NAMED_BIT),
     )
+
+
+def _most_payload(flags: int, priority: int) -> int:
+    """Return how many bytes may stand behind the attributes."""
+    groups = MAX_GROUPS_BYTES if flags & GROUPS_FLAG else 0
+    return MAX_PAYLOAD_BYTES + groups + (MAX_NAMES_BYTES if priority & NAMED_BIT else 0)
 
 
 def _times(flags: int, data: bytes, topic_at: int) -> tuple[int, int]:

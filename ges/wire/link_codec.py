@@ -8,6 +8,7 @@ from ges.wire.broker_messages import (
     SecureState,
     SecureStatesWanted,
 )
+from ges.wire.directory_messages import DIRECTORY_MESSAGES
 from ges.wire.gateway_messages import GATEWAY_MESSAGES
 from ges.wire.profile_messages import PROFILE_MESSAGES
 from ges.wire.recall_messages import RECALL_MESSAGES
@@ -39,6 +40,7 @@ LINK_MESSAGES: tuple[type[Message], ...] = (
     *RECALL_MESSAGES,
     *STATEMENT_MESSAGES,
     *RETAINED_MESSAGES,
+    *DIRECTORY_MESSAGES,
     Goodbye,
 )
 LINK_CODEC = MessageCodec(*LINK_MESSAGES)

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import msgspec
 
+from ges.wire.realms import Realm
 from ges.wire.topics import MAX_QUEUE_NAME, MAX_TOPIC_BYTES
 from overlay.ids import WireCount, WireUid
 from overlay.machine import Message
@@ -24,6 +25,7 @@ ALL_CLASSES = 7
 
 Digest = WireCount  #: 63 bits
 GroupName = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_GROUP_NAME)]
+WireRealm = Annotated[int, msgspec.Meta(ge=int(Realm.CLUSTER), le=int(Realm.ALL))]
 
 
 class Interest(msgspec.Struct, frozen=True, array_like=True, gc=False, cache_hash=True):
@@ -36,6 +38,7 @@ class Interest(msgspec.Struct, frozen=True, array_like=True, gc=False, cache_has
     filter: Annotated[str, msgspec.Meta(max_length=MAX_TOPIC_BYTES)]  #: in canonical form
     classes: Annotated[int, msgspec.Meta(ge=1, le=ALL_CLASSES)]  #: of events, one bit each
     group: GroupName | None = None
+    realm: WireRealm = 4  #: only events published in the same unit of that level; 4: all
 
 
 Interests = Annotated[tuple[Interest, ...], msgspec.Meta(max_length=MAX_INTERESTS_TOLD)]

@@ -20,6 +20,8 @@ from ring.wire.messages import RingId
 
 MAX_STATED = 1024  #: interests of a unit; more are merged to wider ones, ...
 MAX_STATED_BYTES = 40 * 1024  #: ... as are those that take more bytes
+MAX_STATED_GROUPS = 256  #: of these: how many are for queue groups, which are not merged ...
+MAX_STATED_GROUPS_BYTES = 16 * 1024  #: ... and what they may take; of others nobody is told
 MAX_EDGES = 384  #: to other units, of all classes
 
 UnitNode = Annotated[int, msgspec.Meta(ge=MAX_SLOTS, lt=4 * MAX_SLOTS)]
@@ -63,6 +65,7 @@ class UnitStatement(Message, frozen=True):
     interests: Annotated[tuple[Interest, ...], msgspec.Meta(max_length=MAX_STATED)]
     edges: Annotated[tuple[UnitEdge, ...], msgspec.Meta(max_length=MAX_EDGES)]
     secure: SecureHealth = SecureHealth.WHOLE  #: an earlier version does not say
+    is_crowded: bool = False  #: brokers in it wait for slots, so no event can name them
     capability = PROFILES
 
 

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import msgspec
 
+from ges.wire.profile_messages import WireRealm
 from ges.wire.topics import MAX_TOPIC_BYTES
 from ges.wire.unit_messages import MAX_SLOTS, Slot
 from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
@@ -40,6 +41,7 @@ class WhyRequest(Message, frozen=True):
     link_class: LinkClass
     subscriber: WireUid | None = None
     clients_only: bool = False
+    realm: WireRealm = 4  #: of the event
 
 
 class WhyInterest(msgspec.Struct, frozen=True, array_like=True):
@@ -48,6 +50,7 @@ class WhyInterest(msgspec.Struct, frozen=True, array_like=True):
     filter: str | None  #: empty: all topics; None: it is not shown to whoever asks
     classes: tuple[LinkClass, ...]
     group: str | None = None  #: a queue group, of which one member gets it
+    realm: WireRealm = 4  #: it wants only what is published in the same unit of that level
 
 
 class WhyHop(msgspec.Struct, frozen=True, array_like=True):
@@ -91,6 +94,7 @@ class WhyFilter(msgspec.Struct, frozen=True, array_like=True):
     filter: str | None  #: None: it is not shown to whoever asks
     link_class: LinkClass | None  #: the only class that it is for; None: all
     group: str | None = None  #: the queue group that it is in
+    realm: WireRealm = 4  #: only what is published in the same unit of that level
 
 
 class WhyGroup(msgspec.Struct, frozen=True, array_like=True):
@@ -100,6 +104,7 @@ class WhyGroup(msgspec.Struct, frozen=True, array_like=True):
     name: str | None  #: likewise
     nearest: tuple[Slot, ...]  #: one of these brokers would serve it
     others: tuple[Slot, ...]  #: those that have members as well
+    units: tuple[str, ...] = ()  #: or one of these would, where no broker of the cluster can
 
 
 class WhyClient(msgspec.Struct, frozen=True, array_like=True):

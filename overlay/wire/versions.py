@@ -63,6 +63,8 @@ LEAVING = "leaving"  #: a client goes to another broker when its own says that i
 
 QUEUES = "queues"  #: a broker takes clients into queue groups
 REQUESTS = "requests"  #: a broker takes requests, and says when nobody is there to answer
+NAMES = "names"  #: brokers find named clients; one takes events for them from its clients
+REALMS = "realms"  #: a broker keeps events and subscriptions to their units
 
 #: What a broker tells its clients that it has ...
 FOR_CLIENTS = (
@@ -75,12 +77,14 @@ FOR_CLIENTS = (
     RETAINED,
     QUEUES,
     REQUESTS,
+    REALMS,
+    NAMES,
 )
 #: ... and what a client tells its broker, beside what it has in common with brokers.
 OF_CLIENTS = (ASKS, MISSED, ACTIVE, ACTIVE_LEVELS, PAGES, LEAVING, RETAINED)
 
 CAPABILITIES = frozenset(
-    {EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES, UNITS, HIERARCHY, PROFILES}
+    {EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES, UNITS, HIERARCHY, PROFILES, NAMES}
 )
 
 

@@ -20,9 +20,11 @@ from ges.wire.client_messages import (
     KeepAlive,
     Subscribe,
     Subscribed,
+    Unsubscribe,
 )
 from ges.wire.delivered import Event, read_delivery
-from ges.wire.events import SPENT_AT
+from ges.wire.events import SPENT_AT, Options
+from ges.wire.realms import Realm
 from overlay.address import Address, parse_url
 from overlay.errors import ProtocolError
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, nanos, uid_of
@@ -116,14 +118,28 @@ class SimulatedClient(Process):
         """Look for a broker."""
         self.step(self._search)
 
-    def subscribe(self, text: str, link_class: LinkClass | None = None) -> None:
+    def subscribe(
+        self,
+        text: str,
+        link_class: LinkClass | None = None,
+        queue: str | None = None,
+        realm: Realm = Realm.ALL,
+    ) -> None:
         """Subscribe here and wherever the client is attached later."""
         self._filters += 1
-        request = Subscribe(self._filters, text, link_class)
+        request = Subscribe(self._filters, text, link_class, queue, realm=realm)
         self.state.request(request)
         if self.connection is not None:
             self.connection.send(CLIENT_CODEC.encode(request))
             self.settle()
+
+    def unsubscribe(self) -> None:
+        """Withdraw all subscriptions."""
+        for number in [*self.state.requests]:
+            self.state.withdraw(number)
+            if self.connection is not None:
+                self.connection.send(CLIENT_CODEC.encode(Unsubscribe(number)))
+        self.settle()
 
     def publish(
         self,
@@ -131,6 +147,7 @@ class SimulatedClient(Process):
         payloads: list[bytes],
         link_class: LinkClass = LinkClass.NORMAL,
         park_ms: int = 0,
+        options: Options | None = None,
     ) -> list[int]:
         """Publish events in one go; returns their sequences. Without a broker nothing is taken."""
         connection, stream = self.connection, self.state.outgoing[link_class]
@@ -140,10 +157,10 @@ class SimulatedClient(Process):
         now = EPOCH_UNIX_NS + self.timeline.now
         for payload in payloads:
             if link_class is LinkClass.EXPRESS:
-                item = stream.pack_express(topic.encode(), b"", payload, now, 0)
+                item = stream.pack_express(topic.encode(), b"", payload, now, 0, options)
                 connection.send_express(item, HEADER.size + SPENT_AT)
             else:
-                frame = stream.pack(topic.encode(), b"", payload, now, park_ms)
+                frame = stream.pack(topic.encode(), b"", payload, now, park_ms, options)
                 stream.keep(frame)
                 connection.send(frame, 1)
             sequences.append(stream.sequence)

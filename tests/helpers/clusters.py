@@ -11,7 +11,9 @@ from ges.gateways.next_hops import Moves, NextHops
 from ges.profiles.group_index import GroupIndex, group_of
 from ges.profiles.interest import interest_in
 from ges.routing.choosing import Choosing
+from ges.routing.realms import Realms
 from ges.routing.sharing import Sharing
+from ges.statements.held import Statements
 from overlay.ids import LinkClass
 
 
@@ -60,6 +62,13 @@ class HandCluster:
     def gate(self, node: int, link_class: LinkClass, without: str = "") -> str | None:
         """There are no other units."""
 
+    def node_at(self, place: int) -> int | None:
+        """There are no other units."""
+
+    def common_level(self, place: int) -> int:
+        """All are one cluster."""
+        return 1
+
     def now_at(self, slots: int) -> int:
         """Nobody has moved."""
         return 0
@@ -107,11 +116,16 @@ class HandCluster:
         moves, self._moves = self._moves, {}
         return moves
 
-    def mask_of(self, link_class: LinkClass, topic: bytes, below: int = 4) -> int:
+    def mask_of(self, link_class: LinkClass, topic: bytes, below: int = 4, common: int = 1) -> int:
         """Return who wants a topic."""
         return self.wanted.get(topic, 0)
 
 
+def realms_alone() -> Realms:
+    """Return the realms of a broker whose overlay is one cluster."""
+    return Realms(HandCluster())
+
+
 def sharing_alone() -> Sharing:
     """Return the queue groups of a broker that has no slot."""
-    return Sharing(Choosing(HandCluster(), GroupIndex(), random.Random(1)), Counter())
+    return Sharing(Choosing(HandCluster(), GroupIndex(), Statements(), random.Random(1)), Counter())

@@ -15,6 +15,7 @@ from ges.routing.known import Known
 from ges.routing.parts import ExpressRules, RoutingParts
 from ges.routing.paths import Paths
 from ges.sessions.session import Session
+from ges.statements.held import Statements
 from ges.topology.secure_graph import SecureGraph
 from ges.wire.broker_messages import SecureState
 from ges.wire.delivered import read_delivery
@@ -66,7 +67,13 @@ class Bench:
             self.links,
             Paths(self.relays, self.detours, self.paths.get),
             self.holding,
-            Known(self.cluster, self.cluster.mask_of, self.graph, self.cluster.groups),
+            Known(
+                self.cluster,
+                self.cluster.mask_of,
+                self.graph,
+                self.cluster.groups,
+                Statements(),
+            ),
             Interests(self.given.append),
             self.counters,
             ExpressRules(),

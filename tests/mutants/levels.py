@@ -60,7 +60,7 @@ LEVELS.add(
 LEVELS.add(
     "nobody-inside",
     "who lets an event into a unit does not ask who wants it inside",
-    (Entering, "_inside", lambda self, duty, link_class, topic, level: 0),
+    (Entering, "_inside", lambda self, head, level: 0),
 )
 
 

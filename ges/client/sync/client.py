@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import TracebackType
@@ -125,6 +125,8 @@ class Client:
         retain: bool = False,
         ttl: float | None = None,
         traceparent: str | None = None,
+        realm: str = "all",
+        to: str | Sequence[str] = (),
     ) -> None:
         """Publish an event; arguments and errors are those of :meth:`ges.client.Client.publish`."""
         self._thread.call(
@@ -142,6 +144,8 @@ class Client:
                 retain=retain,
                 ttl=ttl,
                 traceparent=traceparent,
+                realm=realm,
+                to=to,
             )
         )
 
@@ -166,6 +170,7 @@ class Client:
         link_class: LinkClass = LinkClass.NORMAL,
         budget: float | None = None,
         priority: int = 0,
+        realm: str = "all",
     ) -> Event:
         """Ask, and return the first reply; all is as in :meth:`ges.client.Client.request`."""
         return self._thread.call(
@@ -177,6 +182,7 @@ class Client:
                 link_class=link_class,
                 budget=budget,
                 priority=priority,
+                realm=realm,
             )
         )
 
@@ -194,21 +200,34 @@ class Client:
         )
 
     def subscribe(
-        self, text: str, *, link_class: LinkClass | None = None, queue: str | None = None
+        self,
+        text: str,
+        *,
+        link_class: LinkClass | None = None,
+        queue: str | None = None,
+        realm: str = "all",
     ) -> Subscription:
         """Subscribe until the subscription is closed, or left by its ``with`` block.
 
         ``link_class``: only events of that class. ``queue``: name of a queue group, of which one
-        member gets each event.
+        member gets each event. ``realm``: only events that are published in the same unit.
 
         Raises:
             TopicError: the filter is malformed.
-            ConfigError: ``queue`` is no name.
+            ConfigError: ``queue`` is no name, or ``realm`` no realm.
             SubscribeRefused: the broker does not serve it, and why.
             ConnectionLost: there is no broker.
             ClientClosed: the client is closed.
         """
-        block = self._client.subscribe(text, link_class=link_class, queue=queue)
+        block = self._client.subscribe(text, link_class=link_class, queue=queue, realm=realm)
+        return Subscription(self._thread, block, self._thread.call(_enter(block)))
+
+    def inbox(self, name: str) -> Subscription:
+        """Be attached under a name, and get the events for it; as :meth:`ges.client.Client.inbox`.
+
+        The name is held until the subscription is closed, or left by its ``with`` block.
+        """
+        block = self._client.inbox(name)
         return Subscription(self._thread, block, self._thread.call(_enter(block)))
 
     def spread(self, revoked: RevocationList) -> None:
@@ -257,11 +276,16 @@ class Client:
         link_class: LinkClass = LinkClass.NORMAL,
         subscriber: str | None = None,
         clients_only: bool = False,
+        realm: str = "all",
     ) -> Why:
         """Ask the broker what it would do with an event; as :meth:`ges.client.Client.why`."""
         return self._thread.call(
             self._client.why(
-                topic, link_class=link_class, subscriber=subscriber, clients_only=clients_only
+                topic,
+                link_class=link_class,
+                subscriber=subscriber,
+                clients_only=clients_only,
+                realm=realm,
             )
         )
 

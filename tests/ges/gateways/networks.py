@@ -206,6 +206,14 @@ class Stand:
         """Nobody has moved."""
         return 0
 
+    def node_at(self, place: int) -> int | None:
+        """Nobody is found by a ring id here."""
+        return None
+
+    def common_level(self, place: int) -> int:
+        """Nobody is found by a ring id here."""
+        return 4
+
     def toward(self, address: int) -> int:
         """Return the node at which an address lies, as a mask."""
         there = unpack_address(address).numbers

@@ -36,7 +36,7 @@ def drawn(rng: random.Random, brokers: int, links: int) -> Network:
     sizes = [rng.choice((1, 1, 2, 3)) for _ in range(3)]
     chosen: set[Place] = set()
     while len(chosen) < brokers:
-        chosen.add((*(rng.randrange(size) for size in sizes), rng.randrange(8)))
+        chosen.add((*(rng.randrange(size) for size in sizes), rng.randrange(16)))
     all_brokers = tuple(sorted(chosen))
     pairs = {
         tuple(sorted(rng.sample(all_brokers, 2))) for _ in range(links) if len(all_brokers) > 1

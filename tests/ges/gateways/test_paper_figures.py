@@ -20,7 +20,7 @@ from ges.gateways.paths import Paths
 from ges.routing.entering import Entering
 from ges.routing.mask_plan import MaskPlan
 from ges.units.address import LEVELS, Address
-from ges.wire.events import Duty
+from ges.wire.events import Duty, Head
 from ges.wire.gateway_messages import LinkState
 from ges.wire.levels import pack_upper, read_upper
 from overlay.ids import LinkClass
@@ -210,7 +210,7 @@ LINKS = [
 N_X = ("1.0.0.0", "3.10.0.0")
 
 
-def nobody(link_class: LinkClass, topic: bytes, below: int = LEVELS) -> int:
+def nobody(link_class: LinkClass, topic: bytes, below: int = LEVELS, common: int = 1) -> int:
     """Nobody wants anything: the event is for one broker."""
     return 0
 
@@ -228,7 +228,8 @@ def way(of: Network, source: Place, to: Place) -> list[tuple[Place, Duty]]:
         ((uid, duty),) = split.onward
         here = next(each for each in of.brokers if str(each) == uid)
         if duty.entering:
-            duty = Entering(Stand(of, here), nobody).duty(duty, NORMAL, b"t")
+            head = Head(NORMAL, 0, 0, 0, 0, duty, bytes(16), 1, 1, 0, b"t")
+            duty = Entering(Stand(of, here), nobody).duty(head)
         found.append((here, duty))
     return found
 

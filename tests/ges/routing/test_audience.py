@@ -23,7 +23,7 @@ from ges.routing.subscriber import Membership
 from ges.wire.delivered import MAX_MATCHES
 from overlay.ids import LinkClass, Nanos
 from overlay.wire.frames import Bytes
-from tests.helpers.clusters import sharing_alone
+from tests.helpers.clusters import realms_alone, sharing_alone
 
 NORMAL, SECURE, EXPRESS = LinkClass.NORMAL, LinkClass.SECURE, LinkClass.EXPRESS
 
@@ -46,6 +46,8 @@ class Client:
     def __init__(self, *, secure: bool = False) -> None:
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}
         self.queues: dict[int, Membership] = {}
+        self.realms: dict[int, int] = {}
+        self.names: dict[int, str] = {}
         self.last: dict[LinkClass, int] = {}
         self.secure = secure
         self.retains = True
@@ -122,7 +124,11 @@ def test_after_any_changes_those_get_an_event_who_want_it(
         patch.setattr(changes_module, "MAX_CHANGES", remembered)
         patch.setattr(holdings, "MAX_MATCHES", most)
         deliveries = Deliveries(
-            Counter(), lambda: Nanos(0), Interests(lambda given: None), sharing_alone()
+            Counter(),
+            lambda: Nanos(0),
+            Interests(lambda given: None),
+            sharing_alone(),
+            realms_alone(),
         )
         clients = [Client(secure=number % 2 == 0) for number in range(4)]
         for what, *arguments in plan:
@@ -167,7 +173,7 @@ def test_clients_that_have_gone_do_not_pile_up() -> None:
 
 def test_whether_an_event_would_go_to_anybody() -> None:
     deliveries = Deliveries(
-        Counter(), lambda: Nanos(0), Interests(lambda given: None), sharing_alone()
+        Counter(), lambda: Nanos(0), Interests(lambda given: None), sharing_alone(), realms_alone()
     )
     client, other = Client(secure=True), Client()
     for each in (client, other):

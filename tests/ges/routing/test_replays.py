@@ -24,7 +24,7 @@ from ges.wire.events import pack_event, read_head
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import EVENT, Bytes, frame
-from tests.helpers.clusters import sharing_alone
+from tests.helpers.clusters import realms_alone, sharing_alone
 
 NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE
 EVERYTHING = Resubscription(1, "#", None, 60_000)
@@ -59,6 +59,8 @@ class Client:
     def __init__(self, *, secure: bool = False) -> None:
         self.filters: dict[int, tuple[str, LinkClass | None]] = {}
         self.queues: dict[int, Membership] = {}
+        self.realms: dict[int, int] = {}
+        self.names: dict[int, str] = {}
         self.secure = secure
         self.retains = True
         self.last: dict[LinkClass, int] = {}
@@ -89,7 +91,11 @@ class Desk:
         self.now = Nanos(1)
         self.counters: Counter[str] = Counter()
         self.deliveries = Deliveries(
-            self.counters, lambda: self.now, Interests(lambda given: None), sharing_alone()
+            self.counters,
+            lambda: self.now,
+            Interests(lambda given: None),
+            sharing_alone(),
+            realms_alone(),
         )
         self.replays = self.deliveries.replays
         self.published: Counter[tuple[int, bool]] = Counter()

@@ -37,7 +37,8 @@ async def test_members_and_clients_with_what_they_want(brokers: Brokers) -> None
         assert [url for url, member in members.items() if member.is_for] == [b.url]
         there = members[b.url]
         assert [interest.filter for interest in there.interests] == ["x/+"]
-        assert [(hop.slot, hop.link_class) for hop in there.path] == [(there.slot, "normal")]
+        assert [hop.link_class for hop in there.path] in (["normal"], ["normal", "normal"])
+        assert there.path[-1].slot == there.slot
         assert (told.clients, told.client_count) == ((), 0)
 
         async with connect(b.url) as near:

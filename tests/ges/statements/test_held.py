@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from ges.profiles.interest import interest_in
 from ges.statements.content import edges_above, minimal, stated
 from ges.statements.held import MAX_EARLY, Statements, is_later
 from ges.units.arcs import Arc
 from ges.units.nodes import Nodes, node_at
+from ges.wire.realms import Realm
 from ges.wire.statement_messages import (
     MAX_STATED,
+    MAX_STATED_GROUPS,
     StatementVersion,
     UnitEdge,
     UnitStatement,
@@ -73,6 +76,18 @@ def test_no_version_is_the_last() -> None:
     assert is_later(StatementVersion(HIGHEST, following(HIGHEST), "a"), forged)
 
 
+def test_a_unit_says_that_brokers_wait_for_slots_in_it() -> None:
+    statements = known()
+    statements.take(said(100, 200, "a"))
+    assert not statements.is_crowded
+    before = statements.changes
+    statements.take(replace(said(100, 200, "a", version=2), is_crowded=True))
+    assert statements.is_crowded
+    assert statements.changes > before, "who follows the units is to look again"
+    statements.set_nodes(Nodes(), ())
+    assert not statements.is_crowded
+
+
 def test_a_statement_may_come_before_the_table_and_ends_with_its_unit() -> None:
     statements = Statements()
     statements.take(said(100, 200, "a"))
@@ -110,9 +125,14 @@ def test_what_is_stated_covers_all_and_is_bounded() -> None:
         interest_in("c"),
     }
     many = [interest_in(f"a/{n}/b") for n in range(2 * MAX_STATED)]
-    assert len(stated(many)) <= MAX_STATED
+    assert len(stated(many, 1)) <= MAX_STATED
     groups = [interest_in("a/b", group="g"), interest_in("a/b", group="h")]
-    assert stated(groups) == (interest_in("a/b"),), "who of a group gets it, its cluster says"
+    assert stated(groups, 1) == tuple(groups), "the source chooses a unit for each group"
+    many = [interest_in("a/b", group=f"g{n:04}") for n in range(2 * MAX_STATED_GROUPS)]
+    assert len(stated(many, 1)) == MAX_STATED_GROUPS
+    assert stated([interest_in("a", realm=Realm.CLUSTER)], 1) == (), "it is told nobody"
+    near = interest_in("a", realm=Realm.SUPER_CLUSTER)
+    assert (stated([near], 1), stated([near], 2)) == ((near,), ())
 
 
 def test_links_of_a_larger_unit_are_those_that_lead_out_of_it() -> None:

@@ -16,6 +16,7 @@ from ges.units.unit_rows import (
     is_sound,
     joined,
     split,
+    tidied,
     unit_arcs,
     unit_at,
     within,
@@ -139,3 +140,10 @@ def test_whatever_part_is_joined_the_rows_are_sound(
 )
 def test_rows_that_leave_a_place_in_doubt_are_not_sound(rows: Rows) -> None:
     assert not is_sound(table(rows))
+
+
+def test_a_name_that_two_units_have_is_that_of_the_first() -> None:
+    rows = (UnitRow(0, 0, 1, "a"), UnitRow(1, 5), UnitRow(2, 9, 1, "b"), UnitRow(3, 12, 1, "a"))
+    assert [row.name for row in tidied(rows, may_have_names=True)] == ["a", "", "b", ""]
+    assert [row.name for row in tidied(rows, may_have_names=False)] == ["", "", "", ""]
+    assert tidied(rows[:3], may_have_names=True) == rows[:3]

@@ -128,3 +128,23 @@ def test_nothing_is_lost_while_clusters_are_split(seed: int) -> None:
     assert len(set(units_of(service, 1).values())) >= 2
     verdict = service.finish(settle_s=3)
     assert (verdict.findings, verdict.lost) == ([], {})
+
+
+def test_events_go_to_all_while_brokers_anywhere_wait_for_slots() -> None:
+    """They come by joining at once; a split that moves others into a full cluster does the same."""
+    service = overlay(9, 4)
+    for _ in range(7):
+        service.start(rng_for(1, len(service.brokers)).sample(service.alive, 2))
+    lasted, seen = 0, 0
+    for _ in range(100):
+        service.run(0.1)
+        nodes = [service.brokers[uid].node for uid in service.alive]
+        served = [each for each in nodes if each.units.slot is not None]
+        lasted = lasted + 1 if any(each.units.is_crowded for each in served) else 0
+        if lasted > 10:  # a statement of each level has been told by then
+            seen += 1
+            assert not any(each.gateways.is_for_all for each in served)
+            assert all(each.units.is_crowded or each.statements.is_crowded for each in served)
+        if seen == 3:
+            return
+    raise AssertionError("there was room for all at once")

@@ -1,0 +1,91 @@
+"""What a source has found out of late: which brokers have clients of the names it was given.
+
+An answer is good for 30 s. A name of which nothing is known is asked for four times, every half
+second; if nobody answers, it is taken for unknown. An answer that there is no such client holds for
+a second: it may be about to attach. Bounded; times are handed in. Pure.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ges.wire.directory_messages import Holder
+from overlay.ids import Nanos, nanos
+
+GOOD_NS = nanos(30.0)  #: an answer is asked for again after this ...
+NOBODY_NS = nanos(1.0)  #: ... and one that there is nobody after this
+AGAIN_NS = nanos(0.5)
+TRIES = 4
+MAX_KNOWN = 16_384  #: names; then those go that were found first
+MAX_QUESTIONS = 1024  #: open at once; further names are asked for when some are answered
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    holders: tuple[Holder, ...]
+    until: Nanos
+
+
+@dataclass(slots=True)
+class _Question:
+    again_at: Nanos
+    tries: int = 1
+
+
+class Lookups:
+    """The answers that one broker has, and its open questions."""
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[str, _Answer] = OrderedDict()
+        self._questions: dict[str, _Question] = {}
+
+    def get(self, name: str, now: Nanos) -> tuple[Holder, ...] | None:
+        """Return who has clients of a name; None: that is not known."""
+        answer = self._answers.get(name)
+        return answer.holders if answer is not None and answer.until > now else None
+
+    def ask(self, names: Iterable[str], now: Nanos) -> list[str]:
+        """Return which of some names are to be asked for now."""
+        fresh = [n for n in names if self.get(n, now) is None and n not in self._questions]
+        del fresh[max(0, MAX_QUESTIONS - len(self._questions)) :]
+        for name in fresh:
+            self._questions[name] = _Question(now + AGAIN_NS)
+        return fresh
+
+    def found(self, name: str, holders: tuple[Holder, ...], now: Nanos) -> None:
+        """An answer has come."""
+        self._questions.pop(name, None)
+        self._answers.pop(name, None)
+        self._answers[name] = _Answer(holders, now + (GOOD_NS if holders else NOBODY_NS))
+        if len(self._answers) > MAX_KNOWN:
+            self._answers.popitem(last=False)
+
+    def wrong(self, name: str, uid: str) -> bool:
+        """A broker has no clients of a name any more; says whether it was thought to have some."""
+        answer = self._answers.get(name)
+        if answer is None or all(holder.uid != uid for holder in answer.holders):
+            return False
+        del self._answers[name]
+        return True
+
+    def due(self, now: Nanos) -> tuple[list[str], bool]:
+        """Return which names are to be asked for again, and whether some were given up."""
+        again: list[str] = []
+        is_given_up = False
+        for name, question in [*self._questions.items()]:
+            if question.again_at > now:
+                continue
+            if question.tries == TRIES:
+                self.found(name, (), now)
+                is_given_up = True
+            else:
+                question.tries += 1
+                question.again_at = now + AGAIN_NS
+                again.append(name)
+        return again, is_given_up
+
+    def next_deadline(self) -> Nanos | None:
+        """Return when :meth:`due` has something to say."""
+        return min((each.again_at for each in self._questions.values()), default=None)

@@ -1,0 +1,155 @@
+"""Events for named clients, wherever these are attached in an overlay of several levels."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from ges.directory.register import place_of
+from ges.wire.events import Options
+from ges.wire.names import name_filter
+from overlay.ids import LinkClass
+from ring.geometry import clockwise
+from sims.experiments.service import Service
+from sims.world.clients import SimulatedClient
+from sims.world.world import CrashMode
+from tests.helpers.overlays import Notes, attach, in_another, overlay
+
+
+@pytest.fixture(scope="module")
+def service() -> Service:
+    return overlay(18, 4)
+
+
+def named(service: Service, uid: str, name: str) -> tuple[SimulatedClient, Notes]:
+    client, notes = attach(service, uid)
+    client.subscribe(name_filter(name))
+    return client, notes
+
+
+def counted(service: Service) -> Counter[str]:
+    return sum((each.stack.counters for each in service.brokers.values()), Counter())
+
+
+def registrar(service: Service, name: str) -> str:
+    """The broker that stands nearest before the place of a name."""
+    places = {}
+    for uid in service.alive:
+        member = service.brokers[uid].node.ring.member
+        assert member is not None
+        places[uid] = member.ring_id
+    return min(places, key=lambda uid: clockwise(places[uid], place_of(name)))
+
+
+def to(*names: str) -> Options:
+    return Options(to=names)
+
+
+def test_an_event_goes_to_the_clients_of_the_names_and_to_nobody_else(service: Service) -> None:
+    here = service.alive[0]
+    near = in_another(service, 2, here)
+    far = in_another(service, 1, near, within=2)
+    _, kitchen = named(service, near, "kitchen")
+    _, hall = named(service, far, "hall")
+    _, both = named(service, here, "kitchen")
+    _, other = named(service, near, "cellar")
+    plain, seen = attach(service, near)
+    plain.subscribe("#")
+    client, told = attach(service, here)
+    service.run(2)
+    before = counted(service)["events_received"]
+    client.publish("lamp", [b"on"], options=to("kitchen"))
+    client.publish("lamp", [b"off"], options=to("kitchen", "hall"))
+    client.publish("lamp", [b"all"])
+    client.publish("lamp", [b"dim"], options=to("hall"))
+    service.run(2)
+    assert kitchen.payloads == both.payloads == [b"on", b"off"]
+    assert hall.payloads == [b"off", b"dim"]
+    assert other.payloads == []
+    assert seen.payloads == [b"all"]
+    assert (told.refused, told.accepted[LinkClass.NORMAL]) == ([], 4)
+    assert counted(service)["events_received"] - before <= 16, "others see nothing of it"
+    assert kitchen.events[0].topic == "lamp"
+
+
+def test_who_publishes_to_an_unknown_name_is_told_and_nobody_gets_it(service: Service) -> None:
+    here = service.alive[0]
+    _, known = named(service, in_another(service, 1, here), "known")
+    client, told = attach(service, here)
+    service.run(2)
+    client.publish("t", [b"1"], options=to("known", "ghost"))
+    client.publish("t", [b"2"], options=to("known"))
+    service.run(4)
+    assert told.refused == ["no such client: ghost"]
+    assert known.payloads == [b"2"]
+    assert told.accepted[LinkClass.NORMAL] == 2
+    ghost, notes = named(service, here, "ghost")
+    service.run(2)
+    client.publish("t", [b"3"], options=to("ghost"))
+    service.run(1)
+    assert notes.payloads == [b"3"], "it is attached now"
+    ghost.unsubscribe()
+    service.run(35)
+    client.publish("t", [b"4"], options=to("ghost"))
+    service.run(4)
+    assert told.refused[1:] == ["no such client: ghost"], "and is no more"
+
+
+def test_who_has_moved_is_found_although_the_address_is_remembered(service: Service) -> None:
+    here = service.alive[0]
+    first = in_another(service, 2, here)
+    second = in_another(service, 1, first, within=2)
+    roamer, notes = named(service, first, "roamer")
+    client, told = attach(service, here)
+    service.run(2)
+    client.publish("t", [b"1"], options=to("roamer"))
+    service.run(1)
+    before = counted(service)["named_events_misled"]
+    roamer.move(service.brokers[second].url)
+    service.run(2)
+    client.publish("t", [b"2"], options=to("roamer"))
+    client.publish("t", [b"3"], options=to("roamer"))
+    service.run(3)
+    client.publish("t", [b"4"], options=to("roamer"))
+    service.run(1)
+    assert notes.payloads == [b"1", b"2", b"3", b"4"]
+    assert counted(service)["named_events_misled"] == before + 2
+    assert told.refused == []
+
+
+def test_a_name_is_found_after_its_registrar_has_died() -> None:
+    service = overlay(9, 3)
+    names = [f"n{number}" for number in range(4)]
+    keeper = registrar(service, names[0])
+    here, *others = (uid for uid in service.alive if uid != keeper)
+    notes = [named(service, uid, name)[1] for uid, name in zip(others, names, strict=False)]
+    client, told = attach(service, here)
+    service.run(2)
+    service.kill(keeper, CrashMode.KILL)
+    service.run(15)
+    for name in names:
+        client.publish("t", [name.encode()], options=to(name))
+    service.run(3)
+    assert [each.payloads for each in notes] == [[name.encode()] for name in names]
+    assert told.refused == []
+
+
+def test_a_name_is_found_when_another_broker_has_become_its_registrar() -> None:
+    service = overlay(3, 8)
+    names = [f"n{number}" for number in range(12)]
+    here, there = service.alive[:2]
+    notes = [named(service, there, name)[1] for name in names]
+    client, told = attach(service, here)
+    service.run(2)
+    before = {name: registrar(service, name) for name in names}
+    for _ in range(3):
+        service.start(service.uids[:1])
+        service.run(1)
+    service.run(5)
+    assert before != {name: registrar(service, name) for name in names}
+    for name in names:
+        client.publish("t", [name.encode()], options=to(name))
+    service.run(3)
+    assert [each.payloads for each in notes] == [[name.encode()] for name in names]
+    assert told.refused == []
