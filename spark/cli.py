@@ -194,22 +194,28 @@ def analyze(
 @click.option(
     "--out", required=True, metavar="DIR", type=click.Path(path_type=Path), help="Data and report."
 )
-@click.option("--quick", is_flag=True, help="Ten minutes on two cores, not a night.")
+@click.option(
+    "--quick", "extent", flag_value="quick", help="A part of it: ten minutes on two cores."
+)
+@click.option("--hour", "extent", flag_value="hour", help="A part of it: an hour on one core.")
 @_tasks
 @_master
-def study(out: Path, quick: bool, tasks: int | None, master: str | None) -> None:
+def study(out: Path, extent: str | None, tasks: int | None, master: str | None) -> None:
     """Repeat the study of recovery: simulate its grid, then analyse it.
 
     How recovery grows with rings of 64 to 16384 brokers, with each choice of chords and of copies,
     for single failures, bursts and churn, in local and wide-area networks. The runs go to
-    DIR/data, the report to DIR/report. It can be interrupted and started again.
+    DIR/data, the report to DIR/report. All of it takes a night on two cores. It can be interrupted
+    and started again, and what --quick or --hour have run is not run again.
     """
     _require_extra()
     from spark.dataset.place import place
     from spark.sweep.command import carry_out, failure
-    from spark.sweep.study import DATA, REPORT, study_cells
+    from spark.sweep.study import DATA, REPORT, Extent, study_cells
 
-    swept = carry_out(place(str(out / DATA)), study_cells(quick=quick), master, tasks)
+    swept = carry_out(
+        place(str(out / DATA)), study_cells(Extent[(extent or "full").upper()]), master, tasks
+    )
     click.echo(swept.words)
     # A promise that a run broke is a finding of the study; a run that is missing is none.
     if swept.failed:

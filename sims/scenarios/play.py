@@ -29,6 +29,7 @@ from sims.scenarios.stage import Stage
 from sims.scenarios.steps import Steps
 from sims.scenarios.whole_stage import WholeStage
 from sims.verdicts.judged import Verdict
+from sims.world.collecting import seldom_collected
 
 STEP_NS = nanos(0.5)  #: between two looks at the invariants
 MAX_SEED = 2**63 - 1
@@ -85,7 +86,8 @@ def play(
     if scenario.workload is not None and scenario.mode is not Mode.WHOLE:
         raise ConfigError('a workload needs mode = "whole"; the ring alone carries no events')
     quiet: Progress = lambda stage, share, now: None  # noqa: E731 - of a named type
-    return _Play(name, scenario, seed, folder, progress or quiet, rows).run()
+    with seldom_collected():
+        return _Play(name, scenario, seed, folder, progress or quiet, rows).run()
 
 
 def run_id(name: str, scenario: Scenario, seed: int) -> str:

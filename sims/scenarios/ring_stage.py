@@ -103,6 +103,12 @@ class RingStage:
             if uid < other and host.alive and hosts[other].alive
         )
 
+    def link_counts(self) -> dict[str, int]:
+        """Return of each broker that lives how many that live it is linked to."""
+        hosts = self.cluster.world.hosts
+        living = {uid for uid, host in hosts.items() if host.alive}
+        return {uid: len(living.intersection(hosts[uid].wires)) for uid in self.alive}
+
     def begin(self, nodes: int) -> None:
         """Let there be a ring of so many brokers, without joins."""
         self.cluster.start_warm(spread_evenly(nodes))

@@ -109,10 +109,7 @@ class Meter:
         now = self._stage.timeline.now
         if now == self._since or (now < self._since + SAMPLE_NS and not at_end):
             return
-        links = dict.fromkeys(self._stage.alive, 0)
-        for ends in self._stage.links():
-            for uid in ends:
-                links[uid] += 1
+        links = self._stage.link_counts()
         for uid, sent in self._stage.sent().items():
             more = sent - self._before.get(uid, Sent())
             if uid not in links and more == Sent():

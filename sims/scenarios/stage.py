@@ -56,6 +56,9 @@ class Stage(Protocol):
     def links(self) -> list[tuple[str, str]]:
         """Return the pairs of brokers that are linked, each once, in a fixed order."""
 
+    def link_counts(self) -> dict[str, int]:
+        """Return of each broker that lives how many that live it is linked to."""
+
     def begin(self, nodes: int) -> None:
         """Let there be a ring of so many brokers, without joins."""
 

@@ -96,6 +96,14 @@ class WholeStage:
             if uid < other and other in known
         )
 
+    def link_counts(self) -> dict[str, int]:
+        """Return of each broker that lives how many that live it is linked to."""
+        counts = dict.fromkeys(self.alive, 0)
+        for ends in self.links():
+            for uid in ends:
+                counts[uid] += 1
+        return counts
+
     def begin(self, nodes: int) -> None:
         """Let there be a ring of so many brokers, without joins."""
         self.service.start_warm(nodes)

@@ -3,7 +3,7 @@
 Time and distance
     ``timeline`` (a heap of what happens next), ``clocks`` (that run fast or slow), ``network``
     (latencies), ``conditions`` (a network that loses and delays), ``bandwidth`` (and the queues of
-    links that are loaded).
+    links that are loaded), ``collecting`` (of garbage, which is seldom there).
 Rings
     ``world`` (machines alone, whose messages are objects), ``quiet`` (the same without heartbeats
     that change nothing), ``calm_answers`` (pings and questions to chords there), ``faults`` (loss,

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from spark.analysis.analysis import Analysis
 from spark.analysis.groups import Group, names, settings
+from spark.analysis.judging import FEWEST_SIZES
 from spark.analysis.recovery import MESSAGES
 from spark.analysis.results import Comparison, Growth, Judgement, Quantiles
 from spark.report.outline import Number
 from spark.report.tables import interval, shown
 
 #: What an experiment does to a ring, and where: nobody can choose that it is otherwise.
-_CONDITIONS = ("crash_share", "crash_mode", "mode", "profile", "ring.forming", "seconds")
+_CONDITIONS = ("crash_share", "crash_mode", "mode", "profile", "quiet", "ring.forming", "seconds")
 _FEW = 100  #: incidents; of fewer, p99 says no more than the maximum
 _CONDITION_TABLES = ("churn.", "faults.", "network.", "promises.", "workload.")
 
@@ -49,7 +50,9 @@ def answer(analysis: Analysis) -> Answer:
             "No broker failed in these runs, so there is nothing to say of recovery.", (), None
         )
     advised = advice(analysis)
-    group = advised[0].group if advised else _main_group(analysis)
+    group = _main_group(analysis)
+    if advised and _sizes(analysis, advised[0].group) >= min(FEWEST_SIZES, _sizes(analysis, group)):
+        group = advised[0].group
     measure = _time_measure(analysis, group)
     rows = [row for row in analysis.quantiles if row.group == group and row.measure == measure]
     known = [row for row in rows if row.count]
@@ -126,10 +129,16 @@ def _main_group(analysis: Analysis) -> Group:
     """Return the group that was seen at the most sizes, and of these the one with most failures."""
 
     def weight(group: Group) -> tuple[int, int]:
-        own = [row for row in analysis.counts if row.group == group and row.broker_failed]
-        return len({row.n for row in own if row.n}), sum(row.broker_failed for row in own)
+        own = [row for row in analysis.counts if row.group == group]
+        return _sizes(analysis, group), sum(row.broker_failed for row in own)
 
     return max(analysis.groups, key=weight)
+
+
+def _sizes(analysis: Analysis, group: Group) -> int:
+    """Return at how many sizes of rings failures of a group were seen."""
+    own = [row for row in analysis.counts if row.group == group and row.broker_failed]
+    return len({row.n for row in own if row.n})
 
 
 def _time_measure(analysis: Analysis, group: Group) -> str:

@@ -151,6 +151,7 @@ def _own_jvm(stack: ExitStack, master: str, memory: str) -> SparkSession:
     for key, value in _settings(temporary, memory, local=local).items():
         builder = builder.config(key, value)
     session = _build(builder)
+    _say_nothing_of_the_end(session)
     if not master.startswith("local["):
         _ship(stack, session)
     return session
@@ -200,6 +201,22 @@ def _build(builder: SparkSession.Builder) -> SparkSession:
         owner(pressed[0], None)
         raise KeyboardInterrupt
     return session
+
+
+def _say_nothing_of_the_end(session: SparkSession) -> None:
+    """Keep Spark's server of accumulators from printing a stack when the JVM is gone.
+
+    Once a job has run in Python the JVM has a connection to it. What waits for an answer of the JVM
+    fails as well, and is told in our words.
+    """
+    server = session.sparkContext._accumulatorServer
+    print_stack = server.handle_error
+
+    def handle_error(request: Any, address: Any) -> None:  # noqa: ANN401 - as socketserver has it
+        if not isinstance(sys.exc_info()[1], EOFError | ConnectionError):
+            print_stack(request, address)
+
+    server.handle_error = handle_error  # type: ignore[assignment, method-assign]
 
 
 @contextmanager

@@ -22,7 +22,8 @@ from tests.spark.conftest import JVM_OF_SECONDS
 
 pytestmark = pytest.mark.spark
 
-# The simulation says that it is running by opening a pipe, and then never ends.
+# A job in Python has ended before. The simulation says that it is running by opening a pipe, and
+# then never ends.
 INTERRUPTED = """
 import os, sys, threading
 from spark.dataset.place import place
@@ -38,6 +39,7 @@ def stuck(cell, out):
 
 try:
     with open_session("local[1]", memory="1g") as spark:
+        spark.range(1).mapInArrow(lambda batches: batches, "id long").collect()
         sweep(spark, plan(place(data), cells([Grid(nodes=(8,), seeds=(1,))])), stuck)
 except KeyboardInterrupt:
     try:

@@ -1,7 +1,8 @@
-"""The study: its two grids ask the same, and the command sweeps and analyses."""
+"""The study: its grids ask the same, and the command sweeps and analyses."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,34 +12,46 @@ from pyspark.sql import SparkSession
 from spark.cli import recovery
 from spark.sweep import study
 from spark.sweep.grid import Grid, cells
-from spark.sweep.study import study_cells
+from spark.sweep.study import Extent, study_cells
 
 
-def settings(*, quick: bool) -> set[tuple[str, str]]:
+def settings() -> set[tuple[str, str]]:
     """Return which keys are set to what, but for sizes."""
-    changes = {change for cell in study_cells(quick=quick) for change in cell.run.changes}
+    changes = {change for cell in study_cells(Extent.FULL) for change in cell.run.changes}
     said = (change.partition("=") for change in changes)
     return {(key, value) for key, _, value in said if key != "nodes"}
 
 
 def test_the_study_asks_what_it_says() -> None:
-    full = study_cells(quick=False)
+    full = study_cells(Extent.FULL)
     assert {cell.nodes for cell in full if cell.run.given == "crash"} == {
         2**power for power in range(6, 15)
     }
-    asked = settings(quick=False)
+    asked = settings()
     assert {value for key, value in asked if key == "ring.chords"} == {
-        *("rank", "harmonic", "uniform", "none")
+        *("harmonic", "uniform", "none")  # by rank where nothing is said
     }
     # Two copies are the rule: those runs are the same as of the strategy rank.
-    assert {value for key, value in asked if key == "ring.backups"} == {"1", "3", "4"}
+    assert {value for key, value in asked if key == "ring.backups"} == {"1", "2", "3", "4"}
     assert ("profile", "wan") in asked
-    assert settings(quick=True) <= asked
 
 
-def test_the_quick_one_is_a_small_part_of_it() -> None:
-    quick, full = (sum(cell.cost for cell in study_cells(quick=q)) for q in (True, False))
-    assert quick < full / 40
+def test_each_extent_is_a_small_part_of_the_next() -> None:
+    runs = [{cell.run_id: cell.cost for cell in study_cells(extent)} for extent in Extent]
+    for part, (smaller, larger) in zip((3, 20), pairwise(runs), strict=True):
+        assert smaller.keys() < larger.keys()
+        assert sum(smaller.values()) < sum(larger.values()) / part
+
+
+def test_each_extent_asks_all_questions() -> None:
+    for extent in Extent:
+        cells = study_cells(extent)
+        assert {cell.run.given for cell in cells} == {
+            *("crash", "arc", "churn-exponential", "delivery-under-churn")
+        }
+        asked = {change for cell in cells for change in cell.run.changes}
+        strategies = {f"ring.chords={name}" for name in ("harmonic", "uniform", "none")}
+        assert asked >= {*strategies, "profile=wan", "ring.backups=1", "ring.backups=4"}
 
 
 @pytest.mark.spark
