@@ -27,14 +27,23 @@ def _no_contexts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-class OneJvm(LoadScopeScheduling):  # type: ignore[misc]
-    """Gives all tests of ``spark`` to one worker, where one JVM serves them; others one by one."""
+#: Tests that share what takes long to make: a JVM, or an overlay of three levels.
+TOGETHER = (
+    "tests/spark/",
+    "tests/sims/whole/test_groups_of_all.py",
+    "tests/sims/whole/test_named_clients.py",
+    "tests/sims/whole/test_realms.py",
+)
+
+
+class Together(LoadScopeScheduling):  # type: ignore[misc]
+    """Gives tests that share something to one worker, and others one by one."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return "spark" if nodeid.startswith("tests/spark/") else nodeid
+        return next((shared for shared in TOGETHER if nodeid.startswith(shared)), nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneJvm:  # noqa: ANN401
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:  # noqa: ANN401
     """Stand in for ``--dist``, whose ``loadgroup`` does not know groups under pytest 9.2."""
-    return OneJvm(config, log)
+    return Together(config, log)

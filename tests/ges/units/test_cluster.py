@@ -108,9 +108,9 @@ def displaced(ring: UnitsRing) -> None:
 @pytest.mark.parametrize(
     ("what", "messages", "step"),
     [
-        (newcomer, 5, 3),
+        (newcomer, 5, 4),
         (death, 5, 3),
-        (displaced, 2, 3),
+        (displaced, 2, 5),
         *(
             pytest.param(what, messages, 1, marks=pytest.mark.soak)
             for what, messages in ((newcomer, 5), (death, 5), (displaced, 2))

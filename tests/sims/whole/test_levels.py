@@ -48,7 +48,9 @@ def received(service: Service) -> Counter[str]:
     )
 
 
-@pytest.mark.parametrize(("n", "limit", "levels"), [(9, 3, 1), (20, 4, 2)])
+@pytest.mark.parametrize(
+    ("n", "limit", "levels"), [(9, 3, 1), pytest.param(20, 4, 2, marks=pytest.mark.soak)]
+)
 def test_an_event_goes_to_the_clusters_that_want_it_and_no_others(
     n: int, limit: int, levels: int
 ) -> None:
