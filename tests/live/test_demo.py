@@ -183,6 +183,7 @@ def test_ctrl_c_ends_spark_too(tmp_path: Path) -> None:
         running.assert_left_nothing()
 
 
+@pytest.mark.soak
 def test_a_broker_that_dies_unasked_fails_it_with_that_broker_s_last_words(tmp_path: Path) -> None:
     with demo(tmp_path) as running:
         running.tells("ring")

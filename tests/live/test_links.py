@@ -104,6 +104,7 @@ def test_the_benchmark_prints_ratios_beside_thresholds() -> None:
     assert all(bar.endswith((" met", "NOT MET")) for bar in bars)
 
 
+@pytest.mark.soak
 def test_the_table_prints_a_row_beside_its_bar_and_what_each_process_took() -> None:
     command = [sys.executable, "-m", "benchmarks.speed.links", "--only", "256-secure"]
     command += ["--seconds", "1", "--rounds", "1"]

@@ -14,7 +14,9 @@ EVERY_SECONDS = 0.002
 MOVED_SECONDS = 2.5  #: on a machine that runs other tests as well
 
 
-@pytest.mark.parametrize("at", At)
+@pytest.mark.parametrize(
+    "at", [pytest.param(at, marks=[pytest.mark.soak] * (at is not At.SUBSCRIBERS)) for at in At]
+)
 def test_clients_of_a_broker_that_stands_still_miss_nothing(tmp_path: Path, at: At) -> None:
     with fleet(tmp_path) as found:
         victim, other, _ = found.ring_of(3, "--profile", "lan")

@@ -268,7 +268,7 @@ async def test_however_many_duties_events_come_with_what_is_kept_of_them_is_boun
     run = EventRun.of(*event())
     tracemalloc.start()
     try:
-        for number in range(20_000):
+        for number in range(40_000):
             kept.keep(run, whole_ring(number), 0, NORMAL, number)
         kept.missed(number)
         used, _ = tracemalloc.get_traced_memory()

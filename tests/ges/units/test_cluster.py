@@ -110,7 +110,6 @@ def displaced(ring: UnitsRing) -> None:
     [
         (newcomer, 5, 4),
         (death, 5, 3),
-        (displaced, 2, 5),
         *(
             pytest.param(what, messages, 1, marks=pytest.mark.soak)
             for what, messages in ((newcomer, 5), (death, 5), (displaced, 2))
@@ -212,7 +211,8 @@ def test_after_a_partition_most_have_the_addresses_of_before(pause_s: float) -> 
 @pytest.mark.parametrize(
     ("some", "others"),
     [
-        (8, 12),
+        (5, 8),
+        pytest.param(8, 12, marks=pytest.mark.soak),
         pytest.param(20, 30, marks=pytest.mark.soak),
         pytest.param(30, 20, marks=pytest.mark.soak),
         pytest.param(40, 60, marks=pytest.mark.soak),

@@ -118,7 +118,7 @@ async def test_events_over_a_link_that_has_become_slow_are_late_within_seconds(
         assert [event.late for event in came] == [False] * len(came)
 
 
-@pytest.mark.parametrize("express_ms", [5000, 5])
+@pytest.mark.parametrize("express_ms", [pytest.param(5000, marks=pytest.mark.soak), 5])
 async def test_the_first_event_after_ten_minutes_is_judged_by_what_probes_have_met(
     autojump_clock: MockClock, weather: Weather, brokers: Brokers, express_ms: float
 ) -> None:
@@ -155,7 +155,7 @@ async def test_a_broker_that_knows_no_quick_probes_is_sent_none_and_judged_by_ot
     assert [broker.driver.counters["protocol_errors"] for broker in (a, b)] == [0, 0]
 
 
-@pytest.mark.parametrize("express_ms", [0, 5])
+@pytest.mark.parametrize("express_ms", [pytest.param(0, marks=pytest.mark.soak), 5])
 async def test_an_event_that_passes_a_queue_by_is_not_late_by_it(
     autojump_clock: MockClock, weather: Weather, brokers: Brokers, express_ms: float
 ) -> None:

@@ -245,7 +245,7 @@ async def test_secure_events_on_links_that_are_cut(
     assert [b.stack.ordering.lost for b in ring] == [0] * size
 
 
-@pytest.mark.parametrize("link_is_dark", [False, True])
+@pytest.mark.parametrize("link_is_dark", [False, pytest.param(True, marks=pytest.mark.soak)])
 async def test_a_broker_that_leaves_just_after_its_links_were_cut(
     link_is_dark: bool, autojump_clock: MockClock, weather: Weather, brokers: Brokers
 ) -> None:

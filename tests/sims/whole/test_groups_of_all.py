@@ -55,7 +55,7 @@ def got(members: list[Member]) -> Counter[bytes]:
 
 @pytest.fixture(scope="module")
 def service() -> Service:
-    return overlay(18, 4)
+    return overlay(12, 3)
 
 
 @pytest.mark.parametrize("link_class", [LinkClass.NORMAL, LinkClass.EXPRESS])
@@ -134,6 +134,7 @@ def test_a_request_finds_who_answers_in_another_cluster(service: Service) -> Non
     assert replier.notes.payloads == [b"0"]
 
 
+@pytest.mark.soak
 def test_few_events_go_to_two_members_or_none_while_units_change() -> None:
     service = overlay(9, 4)
     members = [member(service, uid) for uid in service.alive]

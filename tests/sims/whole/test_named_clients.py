@@ -19,7 +19,7 @@ from tests.helpers.overlays import Notes, attach, in_another, overlay
 
 @pytest.fixture(scope="module")
 def service() -> Service:
-    return overlay(18, 4)
+    return overlay(12, 3)
 
 
 def named(service: Service, uid: str, name: str) -> tuple[SimulatedClient, Notes]:

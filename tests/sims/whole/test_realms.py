@@ -57,7 +57,7 @@ class Overlay:
 
 @pytest.fixture(scope="module")
 def whole() -> Overlay:
-    service = overlay(18, 4)
+    service = overlay(12, 3)
     clusters, supers = units_of(service, 1), units_of(service, 2)
     for here in service.alive:
         inside = [u for u in service.alive if u != here and clusters[u] == clusters[here]]
