@@ -40,7 +40,7 @@ from ring.geometry import between
 from ring.wire.messages import Member
 
 ASK_NS = nanos(1.0)  #: from one question to the next, doubled each time ...
-LONGEST_ASK_NS = nanos(8.0)  #: ... up to this
+LONGEST_ASK_NS = nanos(4.0)  #: ... up to this
 PULL_NS = nanos(0.3)  #: from one question for a table to the next
 GRACE_NS = nanos(1.0)  #: a row may stand where nobody is seen for so long ...
 REPORT_NS = nanos(2.0)  #: ... and the steward is told again after so long

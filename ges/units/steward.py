@@ -37,8 +37,8 @@ from ring.wire.messages import Member
 __all__ = ["BATCH_NS", "MAX_WANTED", "PATIENCE_NS", "OnArc", "Steward"]
 
 BATCH_NS = nanos(0.02)  #: what is wanted in this time is granted at once
-WAITING_NS = nanos(70.0)  #: longer than two questions of a broker for which there is no slot
-WANTS_NS = nanos(12.0)  #: who was refused asks again within this, or wants no slot any more
+WAITING_NS = nanos(9.0)  #: longer than two questions of a broker for which there is no slot
+WANTS_NS = nanos(6.0)  #: who was refused asks again within this, or wants no slot any more
 SETTLE_NS = nanos(1.0)  #: from when events go to all to the first split
 MAX_WANTED = 1024  #: brokers that want a slot at once; others ask again
 SMALL_LIMIT = 8  #: clusters with a limit below this are split only when they are full
@@ -244,6 +244,8 @@ class Steward:
         base, before = self._table.digest, set(self._table.live)
         if waiting is None:
             waiting = not self._table.is_for_all
+        if waiting and self._refused_at is None:
+            self._refused_at = now  # so that it ends, whoever it was that waited
         uid = self._around.peer.uid
         table = self._table.changed(rows, uid, takes_over=takes_over, waiting=waiting)
         self._table.put(table, now, follows=True)
