@@ -39,6 +39,9 @@ from sims.world.world import CrashMode
 
 SETTLE_S = 11.0  #: for the last events to come, and for gaps to be given up
 REST_S = 200.0  #: brokers get so long to become one ring; small rings knock rarely
+UNITS_PAUSE_NS = nanos(3.0)  #: between two changes of one unit, where clusters are to form soon
+UNITS_LOOK_S = 10.0  #: after so long units may have settled, and events name them
+UNITS_LOOKS = 24  #: so often that is looked at
 AWAY_NS = nanos(2.0)  #: what was published so long before a broker is off the ring may miss it
 
 
@@ -101,12 +104,25 @@ class Service:
             InvariantViolated: it does not form.
         """
         service = cls(seed, config, secure=secure, units=units)
-        service.start(())
-        while len(service.brokers) < n:
-            service.start(service.uids)
-            service.run(0.05)
+        service._grow(n)
         service.rest()
         service.run(1.0)
+        return service
+
+    @classmethod
+    def of_clusters(
+        cls, n: int, limit: int, seed: int = 1, *, secure: bool = False, calm: int = 1
+    ) -> Service:
+        """Return ``n`` brokers whose units have formed, and know of each other.
+
+        ``limit``: how many sub-units a unit may have; ``calm``: see :meth:`rest_units`.
+
+        Raises:
+            InvariantViolated: they do not form.
+        """
+        service = cls(seed, secure=secure, units=UnitsConfig(limit, UNITS_PAUSE_NS))
+        service._grow(n)
+        service.rest_units(calm)
         return service
 
     # ── what is done to it ────────────────────────────────────────────────────────────────────
@@ -271,6 +287,29 @@ class Service:
                 raise InvariantViolated(f"the brokers are not one ring after {limit_s:g} s")
             self.run(0.1)
 
+    def rest_units(self, calm: int = 1) -> None:
+        """Go on until events name units, and nothing is unknown of any.
+
+        ``calm``: so many looks in a row, 10 s apart, are to see that, and the same names. More than
+        one sees to it that no change is to come: units may wait for half a minute with one.
+
+        Raises:
+            InvariantViolated: they do not settle.
+        """
+        names: list[int] = []
+        seen = 0
+        for _ in range(UNITS_LOOKS):
+            self.run(UNITS_LOOK_S)
+            nodes = [self.brokers[uid].node for uid in self.alive]
+            before, names = names, [each.gateways.namings for each in nodes]
+            if not all(n.gateways.is_for_all and not n.statements.unknown for n in nodes):
+                seen = 0
+                continue
+            seen = seen + 1 if names == before else 1
+            if seen >= calm:
+                return
+        raise InvariantViolated("units have not settled")
+
     @property
     def counters(self) -> Counter[str]:
         """Of all brokers together."""
@@ -305,6 +344,13 @@ class Service:
         return verdict
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _grow(self, n: int) -> None:
+        """Let the first broker found a ring, and others join it one after the other."""
+        self.start(())
+        while len(self.brokers) < n:
+            self.start(self.uids)
+            self.run(0.05)
 
     def _add(self, uid: str, incarnation: int) -> WholeBroker:
         url = f"chordal://{uid[:12]}.test:9470"

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import random
 
-from ges.units.planner import UnitsConfig
-from overlay.ids import nanos
 from overlay.rng import rng_for
 from overlay.trace_schema import Fate
 from sims.experiments.service import Service
@@ -17,27 +15,25 @@ from sims.workloads.traffic import Flowing
 from sims.world.world import CrashMode
 
 LIMIT = 8
-SETTLE_S = 10.0  #: units have formed, know of each other, and events name them
-ROUNDS = 12  #: so many times that is waited for at most
 RATE = 20.0  #: events a second of each publisher
 
 
 def unit_kills(seed: int) -> list[str]:
     """Brokers of several clusters are killed: the clients of the others miss nothing."""
     rng = rng_for(seed, "stories", "unit-kills")
-    service, findings = clusters(seed, rng.randint(9, 13))
+    service = Service.of_clusters(rng.randint(9, 13), LIMIT, seed)
     _flow(service, rng)
     for _ in range(3):
         service.run(rng.uniform(1, 5))
         service.kill(rng.choice(service.alive), CrashMode.KILL)
     service.run(6)
-    return findings + _findings(service.finish(settle_s=5))
+    return _findings(service.finish(settle_s=5))
 
 
 def unit_splits(seed: int) -> list[str]:
     """Brokers join until their cluster is split, and subscribe: who is served misses nothing."""
     rng = rng_for(seed, "stories", "unit-splits")
-    service, findings = clusters(seed, rng.randint(5, 7))
+    service = Service.of_clusters(rng.randint(5, 7), LIMIT, seed)
     _flow(service, rng)
     for _ in range(6):
         uid = service.start(rng.sample(service.alive, 2))
@@ -46,13 +42,13 @@ def unit_splits(seed: int) -> list[str]:
             service.subscribe(uid, rng.choice(("t", "u")))
             service.publish(uid, Flowing(rate=RATE, topics=("t", "u")))
     service.run(12)
-    return findings + _findings(service.finish(settle_s=5))
+    return _findings(service.finish(settle_s=5))
 
 
 def unit_topics(seed: int) -> list[str]:
     """Clients subscribe one by one, all over two clusters: from then on they miss nothing."""
     rng = rng_for(seed, "stories", "unit-topics")
-    service, findings = clusters(seed, rng.randint(9, 13))
+    service = Service.of_clusters(rng.randint(9, 13), LIMIT, seed)
     topics = tuple(f"t{number}" for number in range(12))
     for uid in rng.sample(service.alive, 3):
         service.publish(uid, Flowing(rate=60, topics=topics))
@@ -60,29 +56,14 @@ def unit_topics(seed: int) -> list[str]:
     service.run(2)
     received = service.counters["events_received"] - before
     if received:
-        findings.append(f"{received} events came to brokers that had not asked for them")
+        return [f"{received} events came to brokers that had not asked for them"]
     for topic in topics:
         service.subscribe(rng.choice(service.alive), topic)
         service.run(rng.uniform(0.05, 1))
     service.run(2)
     if stuck := service.counters["events_stuck"]:
-        findings.append(f"{stuck} events found no way")
-    return findings + _findings(service.finish(settle_s=5))
-
-
-def clusters(seed: int, size: int, limit: int = LIMIT) -> tuple[Service, list[str]]:
-    """Return a ring whose units have settled, and what is wrong if they have not."""
-    service = Service(seed, units=UnitsConfig(limit, nanos(3)))
-    service.start(())
-    while len(service.brokers) < size:
-        service.start(service.uids)
-        service.run(0.05)
-    for _ in range(ROUNDS):
-        service.run(SETTLE_S)
-        nodes = [service.brokers[uid].node for uid in service.alive]
-        if all(each.gateways.is_for_all and not each.statements.unknown for each in nodes):
-            return service, []
-    return service, ["units have not settled"]
+        return [f"{stuck} events found no way"]
+    return _findings(service.finish(settle_s=5))
 
 
 def _flow(service: Service, rng: random.Random) -> None:

@@ -4,40 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ges.units.planner import UnitsConfig
 from ges.wire.delivered import Event
-from overlay.ids import LinkClass, nanos
+from overlay.ids import LinkClass
 from sims.experiments.service import Service
 from sims.world.clients import SimulatedClient
 
-QUIET_S = 10.0  #: after which units may have settled, and events name them
-CALM = 4  #: so often nothing has changed: units may wait for half a minute before they do
+CALM = 5  #: looks at units that are the same, so that tests see no change of them
 
 
-def overlay(n: int, limit: int, seed: int = 1, *, secure: bool = False) -> Service:
-    """A ring in which units have formed, and know of each other."""
-    service = Service(seed, secure=secure, units=UnitsConfig(limit, nanos(3)))
-    service.start(())
-    while len(service.brokers) < n:
-        service.start(service.uids)
-        service.run(0.05)
-    rest_units(service)
-    return service
-
-
-def rest_units(service: Service) -> None:
-    """Let units settle, and see that they stay as they are."""
-    last: list[int] = []
-    calm = 0
-    for _ in range(24):
-        service.run(QUIET_S)
-        nodes = [service.brokers[uid].node for uid in service.alive]
-        before, last = last, [each.gateways.namings for each in nodes]
-        are_known = all(each.gateways.is_for_all and not each.statements.unknown for each in nodes)
-        calm = calm + 1 if are_known and last == before else 0
-        if calm == CALM:
-            return
-    raise AssertionError("units have not settled")
+def overlay(n: int, limit: int, seed: int = 1) -> Service:
+    """A ring in which units have formed, know of each other, and stay as they are."""
+    return Service.of_clusters(n, limit, seed, calm=CALM)
 
 
 def units_of(service: Service, level: int) -> dict[str, tuple[int, ...]]:

@@ -9,7 +9,7 @@ from ges.wire.delivered import Event
 from overlay.ids import LinkClass, Nanos
 from sims.experiments.service import Service
 from sims.world.clients import SimulatedClient
-from tests.sims.whole.test_levels import overlay, units_of
+from tests.helpers.overlays import units_of
 
 STEP_S = 0.01  #: between two events of a publisher
 STEPS = 80
@@ -58,7 +58,7 @@ def subscribed(service: Service, uid: str, topic: str) -> tuple[SimulatedClient,
 
 
 def test_what_is_published_in_a_unit_comes_once_it_is_active_there() -> None:
-    service = overlay(12, 3)
+    service = Service.of_clusters(12, 3)
     places = {uid: (*units_of(service, 0)[uid],) for uid in service.alive}
     clusters: dict[tuple[int, ...], list[str]] = {}
     for uid, place in places.items():
@@ -102,7 +102,7 @@ def test_in_an_overlay_of_one_cluster_the_system_alone_is_told() -> None:
 
 @pytest.mark.parametrize("is_covered", [False, True])
 def test_one_that_is_covered_is_active_everywhere_at_once(is_covered: bool) -> None:
-    service = overlay(9, 3)
+    service = Service.of_clusters(9, 3)
     uid = service.uids[4]
     if is_covered:
         subscribed(service, uid, "a/#")

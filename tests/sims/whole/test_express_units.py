@@ -8,7 +8,7 @@ from ges.units.planner import UnitsConfig
 from overlay.ids import LinkClass, nanos
 from sims.experiments.service import Service
 from sims.world.network import DISTANCES, Distances, Latency
-from tests.sims.whole.test_levels import units_of
+from tests.helpers.overlays import units_of
 from tests.sims.whole.test_secure_units import OPEN, attached
 
 EXPRESS = LinkClass.EXPRESS

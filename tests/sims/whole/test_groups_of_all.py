@@ -13,7 +13,7 @@ from overlay.ids import LinkClass
 from overlay.rng import rng_for
 from sims.experiments.service import Service
 from sims.world.clients import SimulatedClient
-from tests.helpers.overlays import Notes, attach, in_another, overlay, rest_units, units_of
+from tests.helpers.overlays import CALM, Notes, attach, in_another, overlay, units_of
 
 
 @dataclass
@@ -150,7 +150,7 @@ def test_few_events_go_to_two_members_or_none_while_units_change() -> None:
             client.publish("t", [payload])
             service.run(0.05)
     service.run(3)
-    rest_units(service)
+    service.rest_units(CALM)
     counts = got(members)
     assert set(counts) == set(sent), "each event has come to a member"
     assert sum(counts.values()) == len(sent), "and to one only"

@@ -6,40 +6,13 @@ from collections import Counter
 
 import pytest
 
-from ges.units.planner import UnitsConfig
-from overlay.ids import LinkClass, nanos
+from overlay.ids import LinkClass
 from overlay.rng import rng_for
 from overlay.trace_schema import Fate
 from sims.experiments.service import Service
 from sims.workloads.traffic import Flowing
 from sims.world.world import CrashMode
-
-QUIET_S = 10.0  #: after which units have settled, and events name them
-
-
-def overlay(n: int, limit: int, seed: int = 1, *, secure: bool = False) -> Service:
-    """A ring in which units have formed, and know of each other."""
-    service = Service(seed, secure=secure, units=UnitsConfig(limit, nanos(3)))
-    service.start(())
-    while len(service.brokers) < n:
-        service.start(service.uids)
-        service.run(0.05)
-    for _ in range(12):
-        service.run(QUIET_S)
-        nodes = [service.brokers[uid].node for uid in service.alive]
-        if all(each.gateways.is_for_all and not each.statements.unknown for each in nodes):
-            return service
-    raise AssertionError("units have not settled")
-
-
-def units_of(service: Service, level: int) -> dict[str, tuple[int, ...]]:
-    """The numbers of each broker's unit of a level, from the top."""
-    found = {}
-    for uid in service.alive:
-        address = service.brokers[uid].node.units.address
-        assert address is not None
-        found[uid] = address.numbers[: 4 - level]
-    return found
+from tests.helpers.overlays import units_of
 
 
 def received(service: Service) -> Counter[str]:
@@ -54,7 +27,7 @@ def received(service: Service) -> Counter[str]:
 def test_an_event_goes_to_the_clusters_that_want_it_and_no_others(
     n: int, limit: int, levels: int
 ) -> None:
-    service = overlay(n, limit)
+    service = Service.of_clusters(n, limit)
     clusters = units_of(service, 1)
     assert len(set(clusters.values())) >= 3
     assert len(set(units_of(service, levels).values())) >= 2
@@ -74,7 +47,7 @@ def test_an_event_goes_to_the_clusters_that_want_it_and_no_others(
 
 
 def test_a_subscription_is_active_when_all_clusters_know_of_it() -> None:
-    service = overlay(9, 3)
+    service = Service.of_clusters(9, 3)
     clusters = units_of(service, 1)
     source = service.uids[0]
     others = [uid for uid in service.uids if clusters[uid] != clusters[source]]
@@ -89,7 +62,7 @@ def test_a_subscription_is_active_when_all_clusters_know_of_it() -> None:
 
 @pytest.mark.parametrize("link_class", list(LinkClass))
 def test_events_of_all_classes_cross_clusters(link_class: LinkClass) -> None:
-    service = overlay(9, 3, secure=link_class is LinkClass.SECURE)
+    service = Service.of_clusters(9, 3, secure=link_class is LinkClass.SECURE)
     service.subscribe_everywhere()
     service.run(1)
     service.publish(service.uids[1], Flowing(rate=20, link_class=link_class, park_ms=1000))
@@ -100,7 +73,7 @@ def test_events_of_all_classes_cross_clusters(link_class: LinkClass) -> None:
 
 
 def flowing(n: int, limit: int, seed: int) -> Service:
-    service = overlay(n, limit, seed)
+    service = Service.of_clusters(n, limit, seed)
     service.subscribe_everywhere()
     for uid in rng_for(seed, "levels").sample(service.alive, 3):
         service.publish(uid, Flowing(rate=30))
@@ -134,7 +107,7 @@ def test_nothing_is_lost_while_clusters_are_split(seed: int) -> None:
 
 def test_events_go_to_all_while_brokers_anywhere_wait_for_slots() -> None:
     """They come by joining at once; a split that moves others into a full cluster does the same."""
-    service = overlay(9, 4)
+    service = Service.of_clusters(9, 4)
     for _ in range(7):
         service.start(rng_for(1, len(service.brokers)).sample(service.alive, 2))
     lasted, seen = 0, 0

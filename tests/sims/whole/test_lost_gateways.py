@@ -6,7 +6,7 @@ from ges.gateways.losses import Severity
 from ges.gateways.losses_part import GatewayLost
 from sims.experiments.service import Service
 from sims.world.world import CrashMode
-from tests.sims.whole.test_levels import overlay, units_of
+from tests.helpers.overlays import units_of
 
 
 def told(service: Service, since: int = 0) -> dict[str, set[tuple[int, tuple[str, str], Severity]]]:
@@ -19,7 +19,7 @@ def told(service: Service, since: int = 0) -> dict[str, set[tuple[int, tuple[str
 
 
 def test_a_cluster_that_is_cut_off_is_a_partition_on_both_sides() -> None:
-    service = overlay(9, 3)
+    service = Service.of_clusters(9, 3)
     assert told(service) == {}, "who joins, and units that form, lose nothing"
     clusters = units_of(service, 1)
     away = [uid for uid, cluster in clusters.items() if cluster == (0, 0, 1)]
@@ -39,7 +39,7 @@ def test_a_cluster_that_is_cut_off_is_a_partition_on_both_sides() -> None:
 
 
 def test_links_that_are_lost_with_a_broker_are_harmless_where_others_are_left() -> None:
-    service = overlay(12, 4)
+    service = Service.of_clusters(12, 4)
     since = len(service.facts)
     victim = service.alive[3]
     service.kill(victim, CrashMode.KILL)

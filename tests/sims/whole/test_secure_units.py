@@ -13,8 +13,8 @@ from overlay.ids import LinkClass, nanos
 from sims.experiments.service import Service
 from sims.world.clients import SimulatedClient
 from sims.world.processes import Cut, Network, Process, Socket
+from tests.helpers.overlays import units_of
 from tests.helpers.tap import Tap
-from tests.sims.whole.test_levels import overlay, units_of
 
 SECURE = LinkClass.SECURE
 SECRET, OPEN = b"nobody-may-see-this", b"anybody-may-see-this"
@@ -107,7 +107,7 @@ def healths(service: Service, level: int, node: int) -> set[SecureHealth]:
 def test_a_unit_whose_secure_part_is_broken_is_sent_nothing_until_it_is_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    service = overlay(9, 3, secure=True)
+    service = Service.of_clusters(9, 3, secure=True)
     clusters = units_of(service, 1)
     members = [uid for uid, cluster in clusters.items() if cluster == (0, 0, 1)]
     source = next(uid for uid, cluster in clusters.items() if cluster == (0, 0, 0))
@@ -208,7 +208,7 @@ def test_no_secure_byte_on_a_plain_stream_between_clusters(monkeypatch: pytest.M
 
 
 def test_a_cluster_without_identities_says_so() -> None:
-    service = overlay(9, 3)
+    service = Service.of_clusters(9, 3)
     assert {healths(service, 1, node).pop() for node in (64, 65, 66)} == {SecureHealth.NONE}
     levels = [service.brokers[uid].node.statements_part.health(1) for uid in service.alive]
     assert set(levels) == {SecureHealth.NONE}
