@@ -19,7 +19,7 @@ REALM_BY_DISTANCE = [Realm.CLUSTER, Realm.SUPER_CLUSTER, Realm.ALL]
 
 @dataclass
 class Overlay:
-    """Eighteen brokers in two super-clusters, for tests that use topics of their own."""
+    """Twelve brokers in two super-clusters, for tests that use topics of their own."""
 
     service: Service
     here: str
@@ -115,7 +115,9 @@ def test_a_subscription_is_stated_to_nobody_beyond_its_realm(whole: Overlay) -> 
 
 def test_a_retained_value_of_a_realm_is_kept_in_it(whole: Overlay) -> None:
     near = Options(retain=True, realm=Realm.CLUSTER)
-    whole.publish(whole.here, "kept/1", b"v", near)
+    seen = whole.publish(whole.here, "kept/1", b"v", near)
+    clusters = units_of(whole.service, 1)
+    assert {clusters[uid] for uid in seen} == {clusters[whole.here]}, "no broker beyond sees it"
     whole.publish(whole.here, "kept/2", b"w", Options(retain=True))
     whole.service.run(1)
     own, beside, beyond = (
