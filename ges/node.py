@@ -122,7 +122,7 @@ class BrokerNode:
             lists,
             self.units,
             post,
-            Mailbox(),
+            Mailbox(self.units.spread),
             self.gateways,
             self.losses,
             self.profiles,
