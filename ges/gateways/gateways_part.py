@@ -9,7 +9,8 @@ A link to a broker of another cluster is a *gate* to the unit in which that one 
 broker can name it (:mod:`ges.units.nodes`). Members tell of their gates as of their links. How
 other units are linked with each other is in their statements (:mod:`ges.statements`).
 
-Which links count says :mod:`ges.gateways.lasting`; a link that the ring goes round does. Changes of
+Which links count says :mod:`ges.gateways.lasting`; a link that the ring goes round does. Links that
+carry no events (:mod:`ges.topology.declared_links`) are told to nobody. Changes of
 who is linked are told within 50 ms, changes of cost alone every 8 s at most.
 """
 
@@ -26,6 +27,7 @@ from ges.gateways.lasting import Lasting
 from ges.gateways.link_state import LinkStates
 from ges.gateways.naming import Naming
 from ges.gateways.next_hops import Moves, NextHops
+from ges.topology.declared_links import DeclaredLinks
 from ges.topology.part import MessageHandler, Part
 from ges.topology.survey import Survey
 from ges.units.address import LEVELS
@@ -84,11 +86,13 @@ class GatewaysPart(Part):
         post: Post,
         up: Mapping[LinkClass, set[str]],
         outer: OuterEdges,
+        declared: DeclaredLinks,
         is_revoked: Callable[[str], bool] = lambda uid: False,
     ) -> None:
         """``up``: uids at the other end of secure and express links, as they are now.
 
-        ``outer``: what other units have said of their links.
+        ``outer``: what other units have said of their links; ``declared``: which links carry
+        events: all others are in no graph.
 
         ``is_revoked``: links of brokers that count no more are in no graph.
         """
@@ -102,6 +106,8 @@ class GatewaysPart(Part):
         self._post = post
         self._up = up
         self._is_revoked = is_revoked
+        self._declared = declared
+        self._carriers = 0  #: changes of these that have been followed
         self.states = LinkStates(ring.peer.uid)
         self._outer = outer
         self._outer_changes = 0
@@ -280,6 +286,8 @@ class GatewaysPart(Part):
         if self._outer.changes != self._outer_changes:
             self._outer_changes, self._is_stale = self._outer.changes, True
             self._is_crowded = self._outer.is_crowded
+        if self._declared.changes != self._carriers:
+            self._carriers, self._is_touched = self._declared.changes, True
         if self._is_touched:
             self._is_touched = False
             effects += self._tell(now)
@@ -328,8 +336,10 @@ class GatewaysPart(Part):
             was_told = (uid, NORMAL) in self._told_links
             return was_told and uid in self._naming.slots and not units.is_gone(uid)
 
-        near = {m.uid for m in (*ring.left, *ring.right)}
-        counting = self._lasting.look(ring.linked, near, now, is_kept)
+        declared = self._declared
+        near = declared.named | {m.uid for m in (*ring.left, *ring.right)}
+        linked = {uid for uid, m in ring.linked.items() if declared.carries(m.peer)}
+        counting = self._lasting.look(linked, near, now, is_kept)
         if self._lasting.look_at is not None:
             self._look_by(self._lasting.look_at)
         return counting
