@@ -19,7 +19,7 @@ from ges.profiles.profiles_part import ProfilesPart
 from ges.retained.retained_part import RetainedPart
 from ges.statements.held import Statements
 from ges.statements.statements_part import StatementsPart
-from ges.topology.declared_links import ALL_LINKS, DeclaredLinks, EventLinks
+from ges.topology.declared_links import DeclaredLinks
 from ges.topology.parallel_links import ExpressLinks, SecureLinks
 from ges.topology.part import CommandHandler, MessageHandler, Part
 from ges.topology.relay_paths import RelayPaths
@@ -78,12 +78,13 @@ class BrokerNode:
         relay_gain: RelayGain | None = None,
         pace: Pace | None = None,
         units: UnitsConfig | None = None,
-        event_links: EventLinks = ALL_LINKS,
+        event_links: tuple[str, ...] = (),
     ) -> None:
         """Take who is revoked, with an identity; the express range and how often links are probed.
 
         The range is one way, in nanoseconds. ``relay_gain``: what a relay path must save at least.
-        ``units``: how many sub-units a unit may have. ``event_links``: which links events take.
+        ``units``: how many sub-units a unit may have. ``event_links``: URLs of
+        brokers whose links from here events may take, if only named links carry them.
 
         Raises:
             ConfigError: the express range makes no sense.

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
 from typing import Protocol
 
 from ges.topology.part import MessageHandler, Part
@@ -49,17 +48,6 @@ OTHER_NAME = "that broker is linked by another URL; name the one that 'chordal r
 NORMAL = LinkClass.NORMAL
 
 
-@dataclass(frozen=True, slots=True)
-class EventLinks:
-    """What an operator has said of the links of one broker."""
-
-    declared: bool = False  #: events take links alone that an end names
-    urls: tuple[str, ...] = ()  #: of the brokers at the other end of those that this one names
-
-
-ALL_LINKS = EventLinks()  #: events take any link
-
-
 class KeepingRing(Protocol):
     """What is seen of the ring node here."""
 
@@ -87,21 +75,24 @@ class DeclaredLinks(Part):
         ring: KeepingRing,
         normal: Mapping[str, Peer],
         rng: random.Random,
-        config: EventLinks = ALL_LINKS,
+        urls: tuple[str, ...] = (),
     ) -> None:
-        """``normal``: who is at the other end of each normal link, by uid."""
+        """Name links by the URLs of the brokers at their other ends.
+
+        ``normal``: who is at the other end of each normal link, by uid.
+        """
         self.changes = 0  #: grows when other links carry events
-        self.is_declared = config.declared
+        self.is_declared = ring.peer.declared
         self._ring = ring
         self._normal = normal
         self._rng = rng
-        self._urls = config.urls
+        self._urls = urls
         self._ours: dict[str, Peer] = {}  #: by uid, at the other end of those that are named here
         self._theirs: dict[str, int] = {}  #: uids of those that name the link: their incarnation
         self._calling: set[str] = set()
         self._retries: TimerTable[str] = TimerTable()
         self._failures: dict[str, int] = {}
-        self._problems: dict[str, str] = dict.fromkeys(config.urls, NOT_TRIED)
+        self._problems: dict[str, str] = dict.fromkeys(urls, NOT_TRIED)
         self._up_by_url: dict[str, str] = {}  #: the uid at the other end, by the URL named
 
     # ── what others see ───────────────────────────────────────────────────────────────────────
