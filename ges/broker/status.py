@@ -14,6 +14,7 @@ from ges.wire.status import (
     LevelStatus,
     LossStatus,
     MemoryStatus,
+    NamedLinkStatus,
     Status,
     VerdictStatus,
 )
@@ -94,6 +95,8 @@ def describe(parts: Parts) -> Status:
         levels=_levels(node),
         unit=written(units.names),
         unit_wanted=written(units.placement.wish),
+        declared=node.peer.declared,
+        event_links=tuple(NamedLinkStatus(*link) for link in node.declared.links),
     )
 
 

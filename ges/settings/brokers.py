@@ -56,6 +56,8 @@ def broker_config(settings: Settings, open_files: int | None = None) -> BrokerCo
         unit=parse_unit(settings.unit),
         admit=settings.units.admit,
         gateways=settings.units.gateways,
+        declared=settings.links.events == "declared",
+        event_links=settings.links.event_links,
         express_ms=1000 * settings.express.range,
         express_budget_ms=1000 * settings.express.budget,
         relay_gain_share=settings.relays.gain_share,

@@ -20,6 +20,7 @@ from ges.settings.forms import (
     ANNOUNCE,
     BROKERS,
     ENDPOINT,
+    EVENT_LINKS,
     GATEWAYS,
     LISTEN,
     OVERLAY,
@@ -144,6 +145,26 @@ class Units(Part, frozen=True):
             *("--gateways", "N,N,N,N"),
             form=GATEWAYS,
             reloads=True,
+        ),
+    ] = ()
+
+
+class Links(Part, frozen=True):
+    """Which links events take."""
+
+    events: Annotated[
+        Literal["all", "declared"],
+        setting(
+            "Which links from here carry events: all, or those alone that an end has named.",
+            "--events-over",
+        ),
+    ] = "all"
+    event_links: Annotated[
+        tuple[str, ...],
+        setting(
+            "Brokers, links to which are named: these are opened, kept open, and carry events.",
+            *("--event-links", "URL,..."),
+            form=EVENT_LINKS,
         ),
     ] = ()
 
@@ -382,6 +403,7 @@ class Settings(Part, frozen=True):
     limits: Limits = Limits()
     ring: Ring = Ring()
     units: Units = Units()
+    links: Links = Links()
     express: Express = Express()
     relays: Relays = Relays()
     admin: Admin = Admin()

@@ -17,11 +17,13 @@ then: the link is tried again, after pauses that double up to 10 s.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from typing import Protocol
 
 from ges.topology.part import MessageHandler, Part
 from ges.wire.broker_messages import LinkDeclared
+from overlay.address import parse_urls
+from overlay.errors import ConfigError
 from overlay.ids import LinkClass, Nanos, Peer, nanos
 from overlay.machine import (
     CloseLink,
@@ -45,7 +47,27 @@ RETRY_MAX_NS = nanos(10.0)  #: ... up to this
 NOT_TRIED = "not tried yet"
 OTHER_NAME = "that broker is linked by another URL; name the one that 'chordal ring' shows"
 
+MAX_LINKS = 256  #: that one broker may name
+
 NORMAL = LinkClass.NORMAL
+
+
+def parse_links(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the URLs of brokers, links to which are named; commas may stand in between.
+
+    Raises:
+        ConfigError: one is no plain URL of a broker, or there are too many.
+    """
+    found = parse_urls([*texts])
+    for address in found:
+        if address.tls:
+            raise ConfigError(
+                f"{address.url} names a link; write it as chordal://, as brokers call each other: "
+                "identities make it secure"
+            )
+    if len(found) > MAX_LINKS:
+        raise ConfigError(f"{len(found)} links are named; {MAX_LINKS} are the most")
+    return tuple(address.url for address in found)
 
 
 class KeepingRing(Protocol):

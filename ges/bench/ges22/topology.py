@@ -2,11 +2,11 @@
 
 The figures are drawings, and the text of the paper does not say all of what is in them. It states
 that there are 22 brokers in several super-clusters, SC-5 and SC-6 among them, that the publisher is
-at 22 and the measuring subscriber at 10, that an event passes 9 brokers on its way in topology I,
-and that topology II has a link between SC-5 and SC-6 and one between 8 and 10 in a cluster of SC-6
-more, by which 10, 1 and 22 are reached over 4, 2 and 1 brokers. All else here was chosen so that
-these counts hold: the members of the units, all links but 8-10, and which ends the link between SC-5
-and SC-6 has.
+at 22 and the measuring subscriber at 10, and that an event passes 9 brokers on its way in topology
+I. Topology II has two links more, one between SC-5 and SC-6 and one between 8 and 10 in a cluster
+of SC-6; 10, 1 and 22 are reached over 4, 2 and 1 brokers there. All else here was chosen so that
+these counts hold: the members of the units, all links but 8-10, and which brokers the link between
+SC-5 and SC-6 joins.
 """
 
 from __future__ import annotations
