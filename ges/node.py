@@ -79,12 +79,14 @@ class BrokerNode:
         pace: Pace | None = None,
         units: UnitsConfig | None = None,
         event_links: tuple[str, ...] = (),
+        level_costs: bool = False,
     ) -> None:
         """Take who is revoked, with an identity; the express range and how often links are probed.
 
         The range is one way, in nanoseconds. ``relay_gain``: what a relay path must save at least.
         ``units``: how many sub-units a unit may have. ``event_links``: URLs of
-        brokers whose links from here events may take, if only named links carry them.
+        brokers, links to which are named for events. ``level_costs``: what is measured of links
+        counts for no path.
 
         Raises:
             ConfigError: the express range makes no sense.
@@ -114,7 +116,15 @@ class BrokerNode:
         up = {LinkClass.SECURE: self._secure_links.up, LinkClass.EXPRESS: self._express_links.up}
         self.statements = Statements()
         self.gateways = GatewaysPart(
-            self.ring, self.units, self.survey, post, up, self.statements, declared, lists.forbids
+            self.ring,
+            self.units,
+            self.survey,
+            post,
+            up,
+            self.statements,
+            declared,
+            lists.forbids,
+            level_costs=level_costs,
         )
         self.losses = LossesPart(self.units, self.gateways, self.statements)
         self.profiles = ProfilesPart(self.ring, self.units, post)

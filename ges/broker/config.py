@@ -64,6 +64,7 @@ class BrokerConfig:
     gateways: tuple[int, ...] = ()  #: that newcomers may make of it, by level; none: no limit
     declared: bool = False  #: events take those of its links alone that an end names
     event_links: tuple[str, ...] = ()  #: URLs of brokers, links to which are named here
+    level_costs: bool = False  #: what is measured of links counts for no path
     advertise: tuple[str, int | None] | None = None  #: how others reach it; None: as it listens
     directory: Path | None = None  #: None: a new broker each time, and no trace
     identity: Path | None = None

@@ -156,6 +156,7 @@ class Parts:
             relay_gain=checked.relay_gain,
             units=checked.units,
             event_links=config.event_links,
+            level_costs=config.level_costs,
         )
         driver = Driver(
             node,

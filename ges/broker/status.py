@@ -96,6 +96,7 @@ def describe(parts: Parts) -> Status:
         unit=written(units.names),
         unit_wanted=written(units.placement.wish),
         declared=node.peer.declared,
+        names_destinations=node.gateways.is_for_all,
         event_links=tuple(NamedLinkStatus(*link) for link in node.declared.links),
     )
 

@@ -88,11 +88,15 @@ class GatewaysPart(Part):
         outer: OuterEdges,
         declared: DeclaredLinks,
         is_revoked: Callable[[str], bool] = lambda uid: False,
+        *,
+        level_costs: bool = False,
     ) -> None:
         """``up``: uids at the other end of secure and express links, as they are now.
 
         ``outer``: what other units have said of their links; ``declared``: which links carry
         events: all others are in no graph.
+
+        ``level_costs``: a link costs by the levels that it joins, and by the hop, alone.
 
         ``is_revoked``: links of brokers that count no more are in no graph.
         """
@@ -106,6 +110,7 @@ class GatewaysPart(Part):
         self._post = post
         self._up = up
         self._is_revoked = is_revoked
+        self._level_costs = level_costs
         self._declared = declared
         self._carriers = 0  #: changes of these that have been followed
         self.states = LinkStates(ring.peer.uid)
@@ -414,6 +419,8 @@ class GatewaysPart(Part):
 
     def _bucket(self, key: LinkKey, held: int | None) -> int:
         """Return the bucket of what a link costs, which is ``held`` while it wavers."""
+        if self._level_costs:
+            return 0
         cost = self._survey.cost_ns(key)
         if cost is None and key[1] is SECURE:  # beside the normal one, and much like it
             cost = self._survey.cost_ns((key[0], NORMAL))

@@ -58,6 +58,7 @@ def broker_config(settings: Settings, open_files: int | None = None) -> BrokerCo
         gateways=settings.units.gateways,
         declared=settings.links.events == "declared",
         event_links=settings.links.event_links,
+        level_costs=settings.links.costs == "levels",
         express_ms=1000 * settings.express.range,
         express_budget_ms=1000 * settings.express.budget,
         relay_gain_share=settings.relays.gain_share,

@@ -167,6 +167,14 @@ class Links(Part, frozen=True):
             form=EVENT_LINKS,
         ),
     ] = ()
+    costs: Annotated[
+        Literal["measured", "levels"],
+        setting(
+            "What a link costs where events choose among paths: by the levels of the units that it "
+            "joins and as measured, or by the levels alone, and by hops among equals.",
+            "--link-costs",
+        ),
+    ] = "measured"
 
 
 class Express(Part, frozen=True):
