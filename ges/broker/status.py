@@ -23,6 +23,8 @@ from overlay.release import software_version
 from overlay.trace_schema import Incident, Verdict
 from ring.node import RingNode
 
+MOST_WITHOUT_WAY = 16  #: that are told
+
 
 def describe(parts: Parts) -> Status:
     """Describe a broker as it is now."""
@@ -96,6 +98,7 @@ def describe(parts: Parts) -> Status:
         unit=written(units.names),
         unit_wanted=written(units.placement.wish),
         declared=node.peer.declared,
+        without_way=node.gateways.without_way[:MOST_WITHOUT_WAY],
         names_destinations=node.gateways.is_for_all,
         event_links=tuple(NamedLinkStatus(*link) for link in node.declared.links),
     )

@@ -93,6 +93,8 @@ def _class_of(link: LinkStatus) -> str:
 def _print_event_links(found: Status) -> None:
     """Show the links that are named for events, and what has become of events without a way."""
     out = console()
+    if found.without_way:
+        out.print(f"  no way for events to {', '.join(found.without_way)}", soft_wrap=True)
     if not found.declared and not found.event_links:
         return
     up = sum(link.uid is not None for link in found.event_links)

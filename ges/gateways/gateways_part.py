@@ -26,11 +26,12 @@ from ges.gateways.graph import Graph, cluster_links, gate_links, outer_links
 from ges.gateways.lasting import Lasting
 from ges.gateways.link_state import LinkStates
 from ges.gateways.naming import Naming
-from ges.gateways.next_hops import Moves, NextHops
+from ges.gateways.next_hops import Moves, NextHops, bits
 from ges.topology.declared_links import DeclaredLinks
 from ges.topology.part import MessageHandler, Part
 from ges.topology.survey import Survey
 from ges.units.address import LEVELS
+from ges.units.nodes import name_of
 from ges.units.post import Post
 from ges.units.units_part import UnitsPart
 from ges.units.view import LinkedRing
@@ -206,6 +207,15 @@ class GatewaysPart(Part):
         """This broker's packed address."""
         address = self._units.address
         return address.packed if address is not None else None
+
+    @property
+    def without_way(self) -> tuple[str, ...]:
+        """Members and other units to which no path leads for normal events, as printed."""
+        table, address = self.tables.get(NORMAL), self._units.address
+        if table is None or address is None:
+            return ()
+        beyond = self.known & ~self.own & ~table.reached
+        return tuple(name_of(node, address) for node in bits(beyond))
 
     def own_at(self, level: int) -> int | None:
         """Return the node of this broker's own unit of a level, as others see it."""

@@ -189,9 +189,8 @@ class Status(Message, frozen=True):
     unit_wanted: str = ""  #: names that it was given
     declared: bool = False  #: events take those of its links alone that an end has named
     event_links: tuple[NamedLinkStatus, ...] = ()  #: those that are named at this broker
-    names_destinations: bool = (
-        True  #: events published here say whom they are for; else all get them
-    )
+    names_destinations: bool = True  #: events published here say whom they are for, else all
+    without_way: tuple[str, ...] = ()  #: brokers and units that events from here do not reach
 
 
 class MoreStatus(Message, frozen=True):
