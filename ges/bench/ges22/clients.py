@@ -101,8 +101,10 @@ async def attached(brokers: Mapping[int, Broker], topology: Topology) -> AsyncIt
         wants = {match: value_wanted(number, match, topology) for match in MATCHES}
         return Place(number, brokers[number].url, clients, wants)
 
+    publisher = Place(PUBLISHER, brokers[PUBLISHER].url, 1, {})
+
     orders = (
-        Order(Role.PUBLISH, (place(PUBLISHER, 1),)),
+        Order(Role.PUBLISH, (publisher,)),
         Order(Role.MEASURE, tuple(place(number, 1) for number in topology.measured)),
         Order(
             Role.CROWD,

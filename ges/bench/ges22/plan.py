@@ -16,7 +16,7 @@ from itertools import product
 import msgspec
 
 from ges.bench.ges22.paper import STATED
-from ges.bench.ges22.topology import BROKERS, Topology
+from ges.bench.ges22.topology import Topology, crowd
 
 MATCHES = (100, 50, 25, 10)
 SIZES = (50, 250, 450)
@@ -79,7 +79,10 @@ def topic_filter(match: int, value: int) -> str:
 
 def value_wanted(number: int, match: int, topology: Topology) -> int:
     """Return the value of the fourth tag that the clients of a broker want."""
-    return 0 if number in topology.measured else BROKERS.index(number) % values_of(match)
+    if number in topology.measured:
+        return 0
+    others = [each for each in crowd() if each not in topology.measured]
+    return (others.index(number) + 1) % values_of(match)
 
 
 def cells(
