@@ -44,7 +44,7 @@ class UnitEdge(msgspec.Struct, frozen=True, array_like=True):
     node: UnitNode  #: the other unit (:mod:`ges.units.nodes`)
     link_class: LinkClass
     bucket: WireBucket  #: of the cheapest
-    count: Annotated[int, msgspec.Meta(ge=1, le=2**16)]  #: how many there are
+    count: Annotated[int, msgspec.Meta(ge=1, le=2**16)]  #: at least so many
 
 
 class SecureHealth(StrEnum):
