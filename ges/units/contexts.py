@@ -13,7 +13,7 @@ the same after a partition, and where two rings merge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from msgspec.structs import replace
@@ -74,6 +74,7 @@ class Contexts:
         self._spread = spread
         self._comparison = comparison
         self._config = config
+        self.names = config.names  #: that this broker wishes for its units, from the top
         cluster.limit = config.limit
         self.planners = {
             level: Planner(around, UnitsHeld(level), spread, config, partial(self._name, level))
@@ -154,6 +155,17 @@ class Contexts:
             return [*planner.on_report(report, now), *self._place(now)]
         return self._pass_on(report)
 
+    def settle_in(self, tables: Iterable[UnitTable], now: Nanos) -> list[Effect]:
+        """Hold these tables, from the top, where they are about what is around this broker now.
+
+        Units in them are not folded for a while, as their brokers may be on the way.
+        """
+        effects = self._place(now)
+        for table in tables:
+            self._learn(table, now, effects)
+            self.planners[table.level].spare((row.lo for row in table.rows), now)
+        return effects
+
     # ── as time passes ────────────────────────────────────────────────────────────────────────
 
     def follow(self, now: Nanos) -> list[Effect]:
@@ -192,7 +204,7 @@ class Contexts:
 
         That is what this broker wishes, as far as the units above bear the names that it wishes.
         """
-        names = self._config.names
+        names = self.names
         for above in range(TOP_LEVEL, level, -1):
             unit = self.unit(above)
             if unit is None or unit.name != at_level(names, above):

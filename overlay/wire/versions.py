@@ -39,6 +39,7 @@ QUICK_PROBES = "quick_probes"  #: answered before all that waits
 
 UNITS = "units"  #: brokers have addresses, and tell things to all members of their cluster
 HIERARCHY = "hierarchy"  #: brokers form clusters, and units above these
+RELOCATION = "relocation"  #: brokers move as a whole unit into another context
 PROFILES = "profiles"  #: brokers tell each other what their links cost and their clients want
 
 KEPT_EVENTS = "kept_events"  #: a broker sends a client that moves to it what it has missed
@@ -84,7 +85,17 @@ FOR_CLIENTS = (
 OF_CLIENTS = (ASKS, MISSED, ACTIVE, ACTIVE_LEVELS, PAGES, LEAVING, RETAINED)
 
 CAPABILITIES = frozenset(
-    {EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES, UNITS, HIERARCHY, PROFILES, NAMES}
+    {
+        EXPRESS,
+        STREAMS,
+        SECURE_STATES,
+        QUICK_PROBES,
+        UNITS,
+        HIERARCHY,
+        RELOCATION,
+        PROFILES,
+        NAMES,
+    }
 )
 
 

@@ -14,7 +14,7 @@ from ring.facts import JoinDelayed, JoinRejected, Move, Rejoining
 from ring.geometry import RING_SIZE, clockwise, gap
 from ring.joining.gap_choice import Request, Sight, Verdict
 from ring.joining.gap_owner import GUIDED_HOPS
-from ring.joining.guide import ANYWHERE, Lead, Way
+from ring.joining.guide import ANYWHERE, Aim, Lead, Way
 from ring.joining.span import Span, choose_inside
 from ring.wire.messages import JoinAccept, JoinRefuse, JoinRequest, Peers, Wish
 from tests.helpers.bench import Bench, member, opened, peer, sent, told, uid
@@ -31,11 +31,17 @@ class Guide:
     says: Lead = ANYWHERE
     wish: Wish = ()
     judges: Lead | None = None
+    aims: Aim | None = None
 
     def lead(self, newcomer: Peer, wish: Wish, now: Nanos) -> Lead:
         return self.says
 
-    def judge(self, newcomer: Peer, place: int, *, is_led: bool) -> Lead | None:
+    def aim(self, now: Nanos) -> Aim | None:
+        return self.aims
+
+    def judge(
+        self, newcomer: Peer, place: int, *, is_led: bool, is_aimed: bool = False
+    ) -> Lead | None:
         return self.judges
 
 
