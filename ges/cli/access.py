@@ -28,7 +28,7 @@ def access() -> None:
 @click.option("--subscribe", "text", metavar="FILTER", help="May it subscribe to FILTER?")
 @click.option(
     "--operate",
-    type=click.Choice(["clients", "kick", "drain"]),
+    type=click.Choice(["clients", "kick", "drain", "drill", "units"]),
     help="May it list clients, cut one off, drain the broker?",
 )
 @json_option

@@ -40,7 +40,8 @@ BEGIN_NS = nanos(1.0)  #: from when a broker hears of it until the first one goe
 STEP_NS = nanos(0.1)  #: from when the one before is there until the next one goes
 STAGGER_NS = nanos(0.5)  #: between the first brokers of two clusters
 PATIENCE_NS = nanos(6.0)  #: who hears nothing of the one before waits so long
-AGAIN_NS = nanos(1.0)  #: those that stand in the old arc are told so often
+SOON_NS = nanos(0.3)  #: those left behind are told again after this, and then ...
+AGAIN_NS = nanos(1.0)  #: ... so often, as are all that stand in the old arc
 FORGET_NS = nanos(60.0)  #: where nobody has moved in this time, nobody will
 PLACE_NS = nanos(10.0)  #: a broker tries to get just its place so long ...
 BACK_NS = nanos(30.0)  #: ... then its old one, or any in the new arc, for so long in all
@@ -57,6 +58,7 @@ class Relocating:
         membership: Membership,
     ) -> None:
         self.mail: list[Mail] = []  #: for those that stood beside this broker, to be taken
+        self.problem: str | None = None  #: why this broker's unit has not moved, for people
         self.lost: Callable[[Relocation, Nanos], list[Effect]] = lambda relocation, now: []
         self._around = around
         self._contexts = contexts
@@ -65,6 +67,7 @@ class Relocating:
         self._forget()
         self._ended: list[int] = []  #: numbers of those that are over here, the last few
         self._settled: tuple[Relocation, Nanos] | None = None  #: where this broker has come to
+        self._told: list[Mail] = []  #: what was told then
 
     def _forget(self) -> None:
         self.held: Relocation | None = None  #: what this broker takes part in
@@ -159,6 +162,10 @@ class Relocating:
             return self._end(written(self._contexts.names), is_there=False)
         if Arc(held.to_lo, held.to_hi).holds(here):
             return self._settle_in(held, now)
+        self.problem = (
+            "its first broker got no place there, and has come back; see the logs of the brokers "
+            "there, and try again"
+        )
         return self._end(written(self._contexts.names), is_there=False)
 
     def next_deadline(self) -> Nanos | None:
@@ -177,6 +184,7 @@ class Relocating:
         if held is None or self._home is not None or member is None:
             return [], None
         if not self.goes and now >= self._since + FORGET_NS:
+            self.problem = "nobody of the unit has moved in time; try again"
             return self._end(written(self._contexts.names), is_there=False), None
         turn = self._turn()
         is_turn = turn is not None and now >= turn
@@ -259,15 +267,17 @@ class Relocating:
         mail = [Mail(uid, done, place) for uid, place in self._behind.items()]
         effects += self._end(written(names), is_there=True)
         self.mail += mail
-        self._settled, self._again_at = (held, now), now + AGAIN_NS
+        self._told, self._settled, self._again_at = mail, (held, now), now + SOON_NS
         return effects
 
     def _keep_room(self, now: Nanos) -> list[Effect]:
-        """For a while, see to it that the unit has its row in the table of its context."""
+        """For a while, see to it that the unit has its row, and that all hear who is there."""
         if self._settled is None or now < self._again_at:
             return []
         held, since = self._settled
         self._again_at = now + AGAIN_NS
+        if now < since + PATIENCE_NS:
+            self.mail += self._told  # letters may be lost while places change
         if now >= since + FORGET_NS:
             self._settled = None
         table = self._contexts.table(held.level)

@@ -31,6 +31,7 @@ from ges.units.relocating import path_names
 from ges.units.unit_names import LEVEL_NAMES
 from ges.units.unit_rows import free_number, unit_arcs
 from ges.units.units_part import UnitsPart
+from ges.wire.operator_messages import JoinState, UnitJoining
 from ges.wire.relocation_messages import (
     Relocated,
     Relocation,
@@ -84,7 +85,8 @@ class RoomPart(Part):
     """Asks for room as steward of a unit, and gives it as steward of a context."""
 
     def __init__(self, units: UnitsPart, post: Post, rng: random.Random) -> None:
-        self.problem: str | None = None  #: why what was asked for last is not done
+        self.refused: str | None = None  #: why the last command is not carried out
+        self.problem: str | None = None  #: why there is no room for what was asked for last
         self._units = units
         self._contexts: Final[Contexts] = units.units_above
         self._relocating: Final = units.relocating
@@ -96,10 +98,20 @@ class RoomPart(Part):
         #: Answers by number, so that who asks again is told the same; None: not all know yet.
         self._given: OrderedDict[int, RoomGiven | None] = OrderedDict()
 
+    def answer(self) -> UnitJoining:
+        """Return what is to be said to who gave the last command."""
+        refused = self.refused
+        return UnitJoining(JoinState.OVER, refused[:500]) if refused else self.state
+
     @property
-    def is_asking(self) -> bool:
-        """Whether it is not known yet if there is room."""
-        return self._asked is not None
+    def state(self) -> UnitJoining:
+        """How far it is with what an operator wanted last."""
+        if self._asked is not None:
+            return UnitJoining(JoinState.ASKS, None)
+        if self._relocating.is_under_way:
+            return UnitJoining(JoinState.MOVES, None)
+        problem = self.problem or self._relocating.problem
+        return UnitJoining(JoinState.OVER, problem and problem[:500])
 
     # ── as a part ─────────────────────────────────────────────────────────────────────────────
 
@@ -144,9 +156,10 @@ class RoomPart(Part):
     # ── as steward of a unit that is to join ──────────────────────────────────────────────────
 
     def _on_join(self, command: JoinContext, now: Nanos) -> list[Effect]:
-        self.problem = self._why_not(command)
-        if self.problem is not None:
+        self.refused = self._why_not(command)
+        if self.refused is not None:
             return []
+        self.problem = None
         level, member = TOP_LEVEL + 1 - len(command.unit), self._around.member
         unit, table = self._contexts.unit(level), self._contexts.table(level)
         assert member is not None and unit is not None and table is not None  # noqa: PT018
@@ -164,6 +177,7 @@ class RoomPart(Part):
             unit.name,
             table.limit,
         )
+        self._relocating.problem = None
         self._asked = _Asked(command, wanted, arc, now, now)
         return self.handle_timers(now)
 
@@ -196,7 +210,7 @@ class RoomPart(Part):
         if not self._relocating.shape(relocation):
             narrow = _too_narrow(Arc(given.lo, given.hi), asked.wanted.brokers)
             return self._fail(f"{asked.command.called}: {narrow}")
-        self._asked = None
+        self._asked = self._relocating.problem = None
         return self._relocating.begin(relocation, now)
 
     def _on_refused(self, key: LinkKey, refused: RoomRefused, now: Nanos) -> list[Effect]:

@@ -74,6 +74,7 @@ FOR_CLIENTS = (
     ACTIVE_LEVELS,
     WHY,
     OPERATE,
+    RELOCATION,
     DRILL,
     RETAINED,
     QUEUES,
