@@ -30,7 +30,6 @@ def unit() -> None:
 @click.argument("unit", metavar="UNIT")
 @click.option(
     "--into",
-    "context",
     required=True,
     metavar="CONTEXT",
     help="The unit that it is to be in: a super-cluster for a cluster, and so on.",
@@ -48,7 +47,7 @@ def unit() -> None:
 @client_options
 def join(
     unit: str,
-    context: str,
+    into: str,
     wait: float,
     as_json: bool,
     token: str | None,
@@ -59,19 +58,19 @@ def join(
 ) -> None:
     """Let a whole UNIT, a cluster or a super-cluster, join another CONTEXT of this overlay.
 
-    Both are given by address or name, as 'chordal units' shows them: chordal unit join eu/fra --into
-    us, or 0.1 --into 1. Its brokers move one after the other to another part of the ring. Only the
-    number of the unit itself is new in their addresses: what is in it, its slots and names stay.
-    Clients stay attached, and events come on. Exit code 0 says that all of it is there, and that
-    the units are in order. Who may: on a ring with access rules those with operate = ["units"] in a
-    rule of the unit's steward.
+    Both are given by address or name, as 'chordal units' shows them: chordal unit join eu/fra
+    --into us, or 0.1 --into 1. Its brokers move one after the other to another part of the ring.
+    Only the number of the unit itself is new in their addresses: what is in it, its slots and names
+    stay. Clients stay attached, and events come on. Exit code 0 says that all of it is there, and
+    that the units are in order. Who may: on a ring with access rules those with operate =
+    ["units"] in a rule of the unit's steward.
     """
     from ges.operations import unit_joining
     from ges.operations.attached import Operator
 
     once = lru_cache(tell_waiting)
     operator = Operator(broker, identity, overlay, timeout, token, once)
-    joined = run_async(unit_joining.join, operator, unit, context, wait)
+    joined = run_async(unit_joining.join, operator, unit, into, wait)
     before, after = joined.before, joined.after
     if as_json:
         made = {

@@ -13,7 +13,7 @@ from ges.client import Client
 from ges.errors import ConnectionLost, UnitNotJoined
 from ges.operations.attached import Operator
 from ges.operations.unit_tree import Unit, unit_tree
-from ges.operations.walk import Walk, walk_ring
+from ges.operations.walk import walk_ring
 from ges.units.unit_names import LEVEL_NAMES, is_name, listed
 from ges.wire.operator_messages import JoinState, UnitJoin, UnitJoinQuestion
 from ges.wire.status import Status
@@ -56,14 +56,12 @@ async def join(operator: Operator, unit: str, context: str, wait_s: float) -> Jo
     """
     began = trio.current_time()
     deadline = began + wait_s
-    walk, tree = await _in_order(operator, min(deadline, began + ORDER_SECONDS))
+    tree = await _in_order(operator, min(deadline, began + ORDER_SECONDS))
     plan = _plan(tree, unit, context)
     url = _url_of(operator, plan.unit.steward)
     async with operator.attached(url, operator.timeout_s) as client:
         await client.join_unit(_question(plan))
         with trio.move_on_at(deadline):
-            while (await client.join_unit(UnitJoinQuestion())).state is JoinState.ASKS:
-                await trio.sleep(LOOK_SECONDS)
             after = await _watch(operator, client, plan)
             return Joined(plan.unit, after, trio.current_time() - began)
     raise UnitNotJoined(await _how_far(operator, plan, wait_s))
@@ -72,7 +70,7 @@ async def join(operator: Operator, unit: str, context: str, wait_s: float) -> Jo
 # ── what is to be done ────────────────────────────────────────────────────────────────────────
 
 
-async def _look(operator: Operator) -> tuple[Walk, list[Unit], list[str]]:
+async def _look(operator: Operator) -> tuple[list[Unit], list[str]]:
     walk = await walk_ring(
         operator.urls,
         identity=operator.identity,
@@ -83,15 +81,15 @@ async def _look(operator: Operator) -> tuple[Walk, list[Unit], list[str]]:
     tree, found = unit_tree(walk.brokers)
     if walk.is_partial:
         found = [*walk.silent, *([walk.ends_early] if walk.ends_early else []), *found]
-    return walk, tree, found
+    return tree, found
 
 
-async def _in_order(operator: Operator, deadline: float) -> tuple[Walk, list[Unit]]:
+async def _in_order(operator: Operator, deadline: float) -> list[Unit]:
     """Return what there is, once it is in order: what changes already is not to be moved."""
     while True:
-        walk, tree, found = await _look(operator)
+        tree, found = await _look(operator)
         if not found:
-            return walk, tree
+            return tree
         if trio.current_time() >= deadline:
             raise UnitNotJoined(
                 f"the units are not in order: {found[0]}; try again when 'chordal units --check' "
@@ -114,9 +112,7 @@ def _plan(tree: list[Unit], unit: str, context: str) -> _Plan:
             f"{LEVEL_NAMES[what.level + 1]}"
         )
     if what.path[:-1] == where.path:
-        raise ConfigError(
-            f"{_called(what)} is in {_called(where)} already; give --into another one"
-        )
+        raise ConfigError(f"{_called(what)} is in {_called(where)} already; give another --into")
     limit = where.steward.unit_limit
     if len(where.units) >= limit:
         raise UnitNotJoined(
@@ -164,19 +160,20 @@ def _called(unit: Unit) -> str:
 
 async def _watch(operator: Operator, client: Client, plan: _Plan) -> Unit:
     """Look until the unit is there, and all units are in order."""
-    is_asked = True
+    state: JoinState | None = JoinState.ASKS
     while True:
-        if is_asked:
-            try:
-                await client.join_unit(UnitJoinQuestion())
-            except ConnectionLost:
-                is_asked = False  # the others go on without it
-        with suppress(ConnectionLost):  # a broker that moves answers again in a moment
-            _, tree, found = await _look(operator)
-            after = None if found else _arrived(tree, plan)
-            if after is not None:
-                return after
         await trio.sleep(LOOK_SECONDS)
+        if state is not None:
+            try:
+                state = (await client.join_unit(UnitJoinQuestion())).state
+            except ConnectionLost:
+                state = None  # the others go on without it
+        if state is not JoinState.ASKS:
+            with suppress(ConnectionLost):  # a broker that moves answers again in a moment
+                tree, found = await _look(operator)
+                after = None if found else _arrived(tree, plan)
+                if after is not None:
+                    return after
 
 
 def _arrived(tree: list[Unit], plan: _Plan) -> Unit | None:
@@ -193,7 +190,7 @@ def _arrived(tree: list[Unit], plan: _Plan) -> Unit | None:
 
 
 async def _how_far(operator: Operator, plan: _Plan, wait_s: float) -> str:
-    _, tree, found = await _look(operator)
+    tree, found = await _look(operator)
     moved = _uids(plan.unit.brokers)
     context = next(
         (u for top in tree for u in top.walk() if u.path == plan.context.path), plan.context
