@@ -50,6 +50,8 @@ URGENT_REPORT_NS = nanos(1.0)  #: ... and so often while they are to be split
 CHANGED_REPORT_NS = nanos(0.1)  #: ... and so long after the size has changed
 EMPTY_NS = nanos(10.0)  #: nobody is seen in the arc of a unit for so long: then it is reported
 EMPTY_AGAIN_NS = nanos(5.0)
+LEFT_NS = nanos(1.0)  #: the same, where a whole unit has left
+LEFT_KEPT = 8  #: arcs that whole units leave, of which this is known
 PULL_NS = nanos(0.3)  #: between two questions for tables
 
 #: What a unit has reported last: its arc and size, whether it is to be split, and where it ends.
@@ -83,6 +85,7 @@ class Contexts:
         self._reported: dict[int, tuple[Said, Nanos]] = {}  #: by level: what, and when
         self._due: dict[int, Nanos] = {}  #: by level: when to report again
         self._empty: dict[tuple[int, int, int], Nanos] = {}  #: level and arc: when to report
+        self._left: list[Arc] = []  #: that whole units have left, the last few
         self._pulled_at: Nanos | None = None
         self._told_limit = config.limit
         for level, planner in self.planners.items():
@@ -154,6 +157,11 @@ class Contexts:
         if planner.office.is_in_office:
             return [*planner.on_report(report, now), *self._place(now)]
         return self._pass_on(report)
+
+    def note_left(self, arc: Arc, now: Nanos) -> None:
+        """A whole unit leaves this arc: once nobody is seen there that is no mistake."""
+        if arc not in self._left:
+            self._left = [*self._left[1 - LEFT_KEPT :], arc]
 
     def settle_in(self, tables: Iterable[UnitTable], now: Nanos) -> list[Effect]:
         """Hold these tables, from the top, where they are about what is around this broker now.
@@ -339,14 +347,23 @@ class Contexts:
     def _report_empty(self, now: Nanos) -> list[Effect]:
         """Report units in whose arcs nobody stands, beside this broker."""
         seen = {(level, arc.lo, arc.hi) for level, arc in self._seen_empty()}
-        self._empty = {key: self._empty.get(key, now + EMPTY_NS) for key in seen}
+        self._left = [arc for arc in self._left if self._is_unit(arc)]
+        waits = {key: LEFT_NS if Arc(*key[1:]) in self._left else EMPTY_NS for key in seen}
+        self._empty = {
+            key: min(self._empty.get(key, now + wait), now + wait) for key, wait in waits.items()
+        }
         effects: list[Effect] = []
         for key, due in self._empty.items():
             if due <= now:
                 self._empty[key] = now + EMPTY_AGAIN_NS
                 level, lo, hi = key
-                effects += self._take(UnitReport(level, lo, hi, 0, None, False, 0), now)
+                is_left = Arc(lo, hi) in self._left
+                effects += self._take(UnitReport(level, lo, hi, 0, None, is_left, 0), now)
         return effects
+
+    def _is_unit(self, arc: Arc) -> bool:
+        """Say whether a table has a unit with this arc."""
+        return any(arc == each for table in self.tables for _, each in unit_arcs(table))
 
     def _seen_empty(self) -> Iterator[tuple[int, Arc]]:
         member, left, right = self._around.member, self._around.left, self._around.right

@@ -168,7 +168,8 @@ class Planner:
             return []  # of before a change; it is reported again
         self._forget(arcs)
         if not report.size:
-            if len(arcs) > 1 and self._may(report.lo, now, self._config.pause_ns):
+            may = report.urgent or self._may(report.lo, now, self._config.pause_ns)
+            if len(arcs) > 1 and may:
                 return self._change(folded(table.rows, report.lo), now, report.lo)
             return []
         self._reports[report.lo] = report, now

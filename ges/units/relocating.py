@@ -128,6 +128,7 @@ class Relocating:
 
     def on_relocated(self, uid: str, relocated: Relocated, now: Nanos) -> list[Effect]:
         """One that was linked to here is in the new place."""
+        self._contexts.note_left(Arc(relocated.lo, relocated.hi), now)
         if self.held is None or relocated.number != self.held.number:
             return []
         self._there.add(uid)
@@ -192,8 +193,7 @@ class Relocating:
         if not is_turn:
             return effects, None
         self._home, self._left_at, self._tries = member.ring_id, now, 0
-        arc = Arc(held.lo, held.hi)
-        self._behind = {u: at for u, at in self._around.linked.items() if arc.holds(at)}
+        self._behind = dict(self._around.linked)
         return effects, f"its unit moves to ring id {held.to_lo}"
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
@@ -263,7 +263,7 @@ class Relocating:
         effects = self._contexts.settle_in((*held.tables, *self._units), now)
         if self._members is not None:
             effects += self._membership.settle_in(self._members, now)
-        done = Relocated(held.number)
+        done = Relocated(held.number, held.lo, held.hi)
         mail = [Mail(uid, done, place) for uid, place in self._behind.items()]
         effects += self._end(written(names), is_there=True)
         self.mail += mail

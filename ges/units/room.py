@@ -229,7 +229,7 @@ class RoomPart(Part):
     # ── as one of a unit that moves ───────────────────────────────────────────────────────────
 
     def _on_relocated(self, key: LinkKey, relocated: Relocated, now: Nanos) -> list[Effect]:
-        return self._relocating.on_relocated(key[0], relocated, now)
+        return self._units.on_relocated(key[0], relocated, now)
 
     def _ask_again(self, relocation: Relocation, now: Nanos) -> list[Effect]:
         """The table that counts has no row for our unit: ask its steward for it again."""
@@ -326,6 +326,7 @@ class RoomPart(Part):
         self._given[wanted.number] = None
         if len(self._given) > MAX_GIVEN:
             self._given.popitem(last=False)
+        planner.spare((arc.lo,), now)
         return planner.begin(wanted.name, arc, now, told)
 
     def _described(self, wanted: RoomWanted, arc: Arc) -> RoomGiven:

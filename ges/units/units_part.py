@@ -27,7 +27,7 @@ from ges.units.table import ClusterTable
 from ges.units.unit_names import UnitNames
 from ges.units.unit_rows import unit_at
 from ges.units.view import LinkedRing, View
-from ges.wire.relocation_messages import Relocate
+from ges.wire.relocation_messages import Relocate, Relocated
 from ges.wire.status import ContextStatus, UnitStatus
 from ges.wire.unit_messages import (
     Held,
@@ -213,6 +213,11 @@ class UnitsPart(Part):
         if level == 1:
             return self._steward.is_in_office
         return self._contexts.planners[level - 1].office.is_in_office
+
+    def on_relocated(self, uid: str, relocated: Relocated, now: Nanos) -> list[Effect]:
+        """A broker that was linked to here has moved with its whole unit."""
+        self._is_touched = True
+        return self.relocating.on_relocated(uid, relocated, now)
 
     # ── the cluster ───────────────────────────────────────────────────────────────────────────
 

@@ -94,9 +94,14 @@ class Relocate(Message, frozen=True):
 
 
 class Relocated(Message, frozen=True):
-    """The sender is in the new place of its unit; sent to those that it was linked to before."""
+    """The sender is in the new place of its unit; sent to those that it was linked to before.
+
+    They need not wait long until they say that nobody stands in the arc where the unit was.
+    """
 
     number: WireCount
+    lo: RingId  #: that arc
+    hi: RingId
     capability = RELOCATION
 
 
