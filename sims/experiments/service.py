@@ -15,9 +15,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from ges.units.planner import UnitsConfig
+from ges.units.unit_names import UnitNames
 from overlay.ids import Nanos, Peer, nanos
 from overlay.machine import Fact, Input
 from overlay.multigraph.probes import Pace
@@ -127,13 +129,16 @@ class Service:
 
     # ── what is done to it ────────────────────────────────────────────────────────────────────
 
-    def start(self, contacts: Sequence[str], uid: str | None = None) -> str:
-        """Start a broker that joins through ``contacts``; without any it founds a ring."""
+    def start(self, contacts: Sequence[str], uid: str | None = None, names: UnitNames = ()) -> str:
+        """Start a broker that joins through ``contacts``; without any it founds a ring.
+
+        ``names``: of the units in which it is to stand, from the top.
+        """
         if uid is None:
             uid = f"{rng_for(self._seed, 'uid', len(self.brokers)).getrandbits(128):032x}"
         before = self.brokers.get(uid)
         incarnation = 1 if before is None else before.node.peer.incarnation + 1
-        broker = self._add(uid, incarnation)
+        broker = self._add(uid, incarnation, names)
         urls = tuple(self.brokers[other].url for other in contacts)
         broker.join(Join(urls) if urls else Found())
         return uid
@@ -352,7 +357,7 @@ class Service:
             self.start(self.uids)
             self.run(0.05)
 
-    def _add(self, uid: str, incarnation: int) -> WholeBroker:
+    def _add(self, uid: str, incarnation: int, names: UnitNames = ()) -> WholeBroker:
         url = f"chordal://{uid[:12]}.test:9470"
         broker = self.brokers[uid] = WholeBroker(
             self.network,
@@ -362,7 +367,7 @@ class Service:
             on_fact=self._on_fact,
             on_sent=lambda about: self.on_sent(about),
             pace=self._pace,
-            units=self._units,
+            units=replace(self._units or UnitsConfig(), names=names) if names else self._units,
         )
         self.network.add(broker)
         return broker
