@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-from ges.node import BrokerNode
-from ges.units.room import JoinContext
-from ges.units.table import arc_of
 from ges.wire.relocation_messages import RELOCATION_MESSAGES
 from ges.wire.unit_messages import Kind, Told, UnitTable
 from overlay.machine import OpenLink, Send
 from sims.errors import InvariantViolated
+from sims.experiments.unit_joins import joining
 from sims.world.world import CrashMode
 from tests.helpers import units_oracle
 from tests.helpers.named_ring import NamedRing
 
 #: Units whose tables are told to a context.
 TABLES = (Kind.CLUSTERS, Kind.SUPER_CLUSTERS, Kind.SUPER_SUPER_CLUSTERS)
-
-
-def joining(
-    brokers: dict[str, BrokerNode], moving: Iterable[str], beside: Iterable[str], level: int
-) -> tuple[str, JoinContext]:
-    """Return the steward of a unit, and the command that it is given to join another context.
-
-    ``moving``: uids of the unit's brokers; ``beside``: those of the context that it is to join.
-    """
-    uids = list(moving)
-    first = next(uid for uid in uids if brokers[uid].units.is_steward_of(level))
-    host = next(uid for uid in beside if brokers[uid].units.is_steward_of(level + 1))
-    cluster, steward = brokers[first].units.cluster, brokers[host].ring.member
-    assert cluster is not None
-    assert steward is not None
-    context = arc_of(brokers[host].units.tables[level])
-    return first, JoinContext(cluster[: 4 - level], context, steward, "the other", len(uids))
 
 
 class MovingUnits(NamedRing):

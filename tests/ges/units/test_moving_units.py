@@ -16,7 +16,8 @@ from overlay.ids import Nanos, Peer
 from ring.facts import Rejoining
 from ring.joining.guide import Aim, Guide, Lead, Way
 from ring.wire.messages import Wish
-from tests.helpers.moving_units import MovingUnits, joining
+from sims.experiments.unit_joins import joining
+from tests.helpers.moving_units import MovingUnits
 from tests.helpers.units_ring import UnitsRing
 
 BEFORE, AFTER = "eu/fra", "us/fra"

@@ -9,10 +9,10 @@ from ges.units.unit_names import parse_unit
 from overlay.ids import nanos
 from overlay.trace_schema import Fate
 from sims.experiments.service import Service
+from sims.experiments.unit_joins import joining
 from sims.workloads.traffic import Flowing
 from sims.world.world import CrashMode
 from tests.helpers import units_oracle
-from tests.helpers.moving_units import joining
 
 
 def addresses(service: Service) -> list[str]:
