@@ -13,6 +13,9 @@ Units above the cluster
 Newcomers
     ``placement`` (in which unit one is to stand), ``entry_rules`` (whom a broker lets in),
     ``request_vector`` (what the papers' newcomers ask for).
+Whole units that join another context
+    ``room`` (its steward asks for room there), ``relocating`` (its brokers move, one after the
+    other), ``relocated`` (where each comes to stand).
 Telling
     ``arcs`` (a tree over arcs of the ring), ``spread`` (something is told to all members, and they
     say that they have it), ``held`` (ring neighbours compare what they hold), ``post`` (a message
