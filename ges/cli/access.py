@@ -29,7 +29,7 @@ def access() -> None:
 @click.option(
     "--operate",
     type=click.Choice(["clients", "kick", "drain", "drill", "units"]),
-    help="May it list clients, cut one off, drain the broker?",
+    help="May it list clients, cut one off, drain the broker, drill, let a unit join another one?",
 )
 @json_option
 def check(

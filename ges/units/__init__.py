@@ -7,9 +7,9 @@ Members
     ``office`` (who may change a table), ``steward`` (who grants slots, and to whom), ``membership``
     (what one broker asks of it).
 Units above the cluster
-    ``unit_rows`` (whose arc is where), ``planner`` (when units are split and folded), ``contexts``
-    (the tables that one broker holds, and which of two counts), ``nodes`` (how one broker names
-    them).
+    ``unit_rows`` (whose arc is where), ``planner`` (when units are split and folded),
+    ``units_held`` (the table of one level), ``contexts`` (the tables that one broker holds, and
+    which of two counts), ``nodes`` (how one broker names them).
 Newcomers
     ``placement`` (in which unit one is to stand), ``entry_rules`` (whom a broker lets in),
     ``request_vector`` (what the papers' newcomers ask for).

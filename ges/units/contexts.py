@@ -13,7 +13,7 @@ the same after a partition, and where two rings merge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from msgspec.structs import replace
@@ -23,12 +23,13 @@ from ges.units.facts import LimitDiffers, UnitsChanged
 from ges.units.held import Comparison
 from ges.units.membership import MAX_HOPS, Beside
 from ges.units.office import before_in
-from ges.units.planner import Planner, UnitsConfig, UnitsHeld
+from ges.units.planner import Planner, UnitsConfig
 from ges.units.spread import Spread
 from ges.units.steward import Steward
 from ges.units.table import ClusterTable, arc_of
 from ges.units.unit_names import at_level
 from ges.units.unit_rows import is_sound, unit_arcs, unit_at
+from ges.units.units_held import ComparedUnits, UnitsHeld, arc_held
 from ges.wire.unit_messages import (
     TOP_LEVEL,
     Kind,
@@ -91,7 +92,7 @@ class Contexts:
         for level, planner in self.planners.items():
             kind = Kind.CLUSTERS + level - 1
             spread.register(kind, UnitTable, self._on_told)
-            compared, arc = _Compared(planner.held, self._pull), _arc_of(planner.held)
+            compared, arc = ComparedUnits(planner.held, self._pull), arc_held(planner.held)
             comparison.register(kind, compared, arc=arc)
 
     # ── what is known ─────────────────────────────────────────────────────────────────────────
@@ -399,24 +400,3 @@ class Contexts:
             return []
         onward = min(before, key=lambda uid: (before[uid], uid))
         return [Send(onward, replace(report, hops=report.hops + 1))]
-
-
-class _Compared:
-    """A table of units, as neighbours compare it."""
-
-    def __init__(self, held: UnitsHeld, pull: Callable[[str, Nanos], list[Effect]]) -> None:
-        self._held = held
-        self._pull = pull
-
-    @property
-    def digest(self) -> int:
-        """Of the table."""
-        return self._held.digest
-
-    def on_differs(self, uid: str, now: Nanos) -> list[Effect]:
-        """Another broker has another table: ask for it."""
-        return self._pull(uid, now)
-
-
-def _arc_of(held: UnitsHeld) -> Callable[[], Arc]:
-    return lambda: held.arc

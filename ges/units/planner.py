@@ -36,7 +36,7 @@ from ges.units.facts import UnitsChanged
 from ges.units.office import AnyTable, Office, OnArc
 from ges.units.spread import Done, Spread
 from ges.units.steward import SMALL_LIMIT
-from ges.units.table import TAKEOVER_EPOCHS, advanced, arc_of, counts, digest_of
+from ges.units.table import TAKEOVER_EPOCHS, advanced, arc_of
 from ges.units.unit_names import UnitNames
 from ges.units.unit_rows import (
     Rows,
@@ -49,8 +49,8 @@ from ges.units.unit_rows import (
     unit_at,
     within,
 )
+from ges.units.units_held import UnitsHeld
 from ges.wire.unit_messages import (
-    TOP_LEVEL,
     Kind,
     UnitHandover,
     UnitReport,
@@ -77,50 +77,6 @@ class UnitsConfig:
     pause_ns: Nanos = PAUSE_NS  #: between two changes of one unit
     names: UnitNames = ()  #: of the unit that this broker wishes to be in, from the top
     entry: EntryRules = EVERYBODY  #: for newcomers; each broker may have its own
-
-
-class UnitsHeld:
-    """The table of the units of one level in the context of this broker."""
-
-    def __init__(self, level: int) -> None:
-        """Begin without a table."""
-        self.level = level
-        self.table: UnitTable | None = None
-        self.digest = 0  #: 0: there is no table
-        self.arc: Arc = WHOLE  #: of the context
-        self.is_placed = level == TOP_LEVEL  #: the arc is known
-
-    @property
-    def steward(self) -> str | None:
-        """Uid of who made the table."""
-        return self.table.steward if self.table is not None else None
-
-    @property
-    def fits(self) -> bool:
-        """There is a table, and it is about the arc of the context."""
-        return self.table is not None and arc_of(self.table) == self.arc
-
-    @property
-    def covers(self) -> bool:
-        """There is a table, and it says whose every place of the context is."""
-        return self.table is not None and arc_of(self.table).covers(self.arc)
-
-    def loses(self, table: UnitTable) -> bool:
-        """Say whether another table counts here; not if they are the same."""
-        if not self.is_placed or arc_of(table) != self.arc:
-            return False
-        return self.table is None or not self.fits or counts(table, self.table)
-
-    def beats(self, table: UnitTable) -> bool:
-        """Say whether this one counts where it meets another of the same context."""
-        if self.table is None or not self.fits or arc_of(table) != self.arc:
-            return False
-        return counts(self.table, table)
-
-    def put(self, table: UnitTable) -> None:
-        """Hold this table from now on."""
-        self.table = table
-        self.digest = digest_of(table)
 
 
 class Planner:
