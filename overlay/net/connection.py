@@ -145,6 +145,11 @@ class Connection:
         """So much waits that who can should hold back."""
         return self.outbox.normal.size + len(self._rest) > self._hold_bytes
 
+    @property
+    def pressed(self) -> bool:
+        """A quarter of what may wait does: the policy of its queue may act soon."""
+        return self.outbox.normal.size + len(self._rest) > self.outbox.normal.limit // 4
+
     def send(self, item: Bytes, events: int = 0) -> None:
         """Queue whole frames that hold so many events.
 

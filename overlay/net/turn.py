@@ -24,6 +24,10 @@ class Waiting(Protocol):
         """So much waits that who can should hold back."""
 
     @property
+    def pressed(self) -> bool:
+        """A quarter of what may wait does: the policy of its queue may act soon."""
+
+    @property
     def pace(self) -> Pace | None:
         """How fast a subscriber takes what is queued for it; None: it is none."""
 

@@ -18,8 +18,11 @@ SECONDS = 0.1  #: until a queue has room that gets some
 class Queue:
     """A crowded queue: of a subscriber of that standing, or of a link (None)."""
 
-    def __init__(self, standing: Standing | None, *, room_in: float = 1000.0) -> None:
+    def __init__(
+        self, standing: Standing | None, *, room_in: float = 1000.0, pressed: bool = True
+    ) -> None:
         self.crowded = True
+        self.pressed = pressed
         self.has_express = False
         self.pace: Pace | None = None if standing is None else pace_of(standing)
         self.may_hold = True
@@ -98,6 +101,14 @@ async def test_where_another_has_room_a_fast_one_is_waited_for_within_the_allowa
     allowance = Allowance()
     assert await waited(Queue(FAST), fed=True, allowance=allowance) == pytest.approx(WAIT_SECONDS)
     assert await waited(Queue(FAST), fed=True, allowance=allowance) < WAIT_SECONDS / 4
+
+
+async def test_beside_one_with_room_a_fast_one_is_not_waited_for_before_its_queue_is_a_quarter_full(
+    autojump_clock: MockClock,
+) -> None:
+    assert await waited(Queue(FAST, pressed=False), fed=True) == 0
+    first, other = Queue(FAST, room_in=SECONDS), Queue(FAST, pressed=False)
+    assert await waited(first, other) == pytest.approx(SECONDS)
 
 
 async def test_a_new_one_is_waited_for_within_the_allowance_and_not_where_another_has_room(
