@@ -198,7 +198,10 @@ async def _how_far(operator: Operator, plan: _Plan, wait_s: float) -> str:
     there = len(moved & _uids(context.brokers))
     what, where = _called(plan.unit), _called(plan.context)
     if not there:
-        return f"{what} has not joined {where} after {wait_s:g} s, and stands where it stood"
+        return (
+            f"{what} stands where it stood after {wait_s:g} s; if it has begun to move it goes on: "
+            "see 'chordal units --check', or give --wait more seconds"
+        )
     after = f"{there} of {counted(len(moved), 'broker')} stand in {where} after {wait_s:g} s"
     problem = f"; {found[0]}" if found else ""
     return f"{what}: {after}{problem}; the rest follow by themselves: see 'chordal units --check'"

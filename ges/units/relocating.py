@@ -42,6 +42,7 @@ STAGGER_NS = nanos(0.5)  #: between the first brokers of two clusters
 PATIENCE_NS = nanos(6.0)  #: who hears nothing of the one before waits so long
 SOON_NS = nanos(0.3)  #: those left behind are told again after this, and then ...
 AGAIN_NS = nanos(1.0)  #: ... so often, as are all that stand in the old arc
+MAX_THERE = 1024  #: brokers of which it is known that they are there
 FORGET_NS = nanos(60.0)  #: where nobody has moved in this time, nobody will
 PLACE_NS = nanos(10.0)  #: a broker tries to get just its place so long ...
 BACK_NS = nanos(30.0)  #: ... then its old one, or any in the new arc, for so long in all
@@ -110,6 +111,8 @@ class Relocating:
             return []
         if told.number in self._ended and not message.goes:
             return []
+        if len(told.names) != TOP_LEVEL + 1 - told.level:
+            return []  # a broker of this software does not say so
         is_other = self.held is not None and self.held.number != told.number
         is_new = self.held is None or (is_other and not self.goes)
         effects: list[Effect] = []
@@ -131,7 +134,8 @@ class Relocating:
         self._contexts.note_left(Arc(relocated.lo, relocated.hi), now)
         if self.held is None or relocated.number != self.held.number:
             return []
-        self._there.add(uid)
+        if len(self._there) < MAX_THERE:
+            self._there.add(uid)
         return self.on_relocate(Relocate(self.held, goes=True), now)
 
     # ── as time passes ────────────────────────────────────────────────────────────────────────

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ges.units.unit_names import written
 from ges.wire.relocation_messages import RELOCATION_MESSAGES
 from ges.wire.unit_messages import Kind, Told, UnitTable
 from overlay.machine import OpenLink, Send
@@ -22,6 +23,7 @@ class MovingUnits(NamedRing):
 
     def __init__(self, seed: int = 1, *, limit: int = 8, each: int = 3) -> None:
         super().__init__(seed, limit=limit)
+        self.follow_wishes = False  #: brokers wish what the moves of their units have told them
         wishes = [f"eu/fra/{name}" for name in "abc" for _ in range(each)]
         self.unit = wishes[0]
         first = self.found()
@@ -32,6 +34,13 @@ class MovingUnits(NamedRing):
         self.agree(60)
         self.run(20)  # the sizes of units, and where they end, are known to their stewards
         self.agree(1)
+
+    def cluster_findings(self) -> list[str]:
+        """Return what is wrong with the units."""
+        if self.follow_wishes:
+            alive = ((uid, self.brokers[uid].units.placement.wish) for uid in self.alive)
+            self.wanted |= {uid: written(wish) for uid, wish in alive}
+        return super().cluster_findings()
 
     def standing_in(self, unit: str) -> list[str]:
         """Return the brokers that live and stand in a unit, in ring order."""

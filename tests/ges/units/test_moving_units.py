@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from msgspec.structs import replace
@@ -17,6 +19,7 @@ from ring.facts import Rejoining
 from ring.joining.guide import Aim, Guide, Lead, Way
 from ring.wire.messages import Wish
 from sims.experiments.unit_joins import joining
+from sims.world.world import CrashMode
 from tests.helpers.moving_units import MovingUnits
 from tests.helpers.units_ring import UnitsRing
 
@@ -274,3 +277,53 @@ def test_a_context_whose_steward_is_gone_does_not_answer() -> None:
     problem = ring.brokers[first].room.state.problem or ""
     assert problem.startswith("us: broker ffffffff, the steward there, does not answer")
     assert ring.settle() == BEFORE
+
+
+# Whatever happens
+
+
+def play(seed: int, steps: int) -> MovingUnits:
+    """Let units join others while brokers come, die and are cut off, in any order."""
+    rng = random.Random(seed)
+    ring = MovingUnits(seed % 3, each=2)
+    is_apart = False
+    for _ in range(steps):
+        verb = rng.choice(("unit", "unit", "kill", "restart", "join", "part", "heal"))
+        alive = ring.alive
+        if verb == "unit":
+            begin_any(ring, rng)
+        elif verb == "kill" and len(alive) > 5:
+            ring.crash(rng.choice(alive), CrashMode.KILL)
+        elif verb == "restart" and not is_apart and len(alive) < len(ring.nodes):
+            ring.restart(rng.choice([uid for uid in ring.nodes if uid not in alive]), alive)
+        elif verb == "join" and not is_apart and len(alive) < 14:
+            ring.start_in(rng.choice(("eu/fra/a", "us/nyc/x", "us/rom/x", "", "eu")))
+        elif verb == "part" and len(alive) > 3 and not is_apart:
+            at = rng.randrange(1, len(alive))
+            ring.partition(alive[at:], alive[:at])
+            is_apart = True
+        elif verb == "heal":
+            ring.heal()
+            is_apart = False
+        ring.run(rng.choice((0.05, 0.5, 1.2, 3.0, 20.0)))
+    ring.heal()
+    ring.rest(200)
+    return ring
+
+
+def begin_any(ring: MovingUnits, rng: random.Random) -> None:
+    """Give the steward of some unit the command to join another context, as far as there is one."""
+    units = [ring.brokers[uid].units for uid in ring.alive]
+    names = sorted({tuple(unit.names[:n]) for unit in units for n in (1, 2, 3)} - {()})
+    pairs = [(a, b) for a in names for b in names if len(a) == len(b) + 1 and a[:-1] != b]
+    if pairs:
+        unit, context = rng.choice(pairs)
+        with suppress(StopIteration):  # one of them has no steward at the moment
+            ring.begin("/".join(unit), "/".join(context))
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(s, marks=SOAK) for s in range(2, 40))])
+def test_whatever_happens_units_are_in_order_at_rest(seed: int) -> None:
+    ring = play(seed, 10)
+    ring.follow_wishes = True
+    ring.agree(180)
