@@ -38,7 +38,7 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class Plan:
     """Which unit, and where it is to go."""
 
     unit: Unit
@@ -57,7 +57,7 @@ async def join(operator: Operator, unit: str, context: str, wait_s: float) -> Jo
     began = trio.current_time()
     deadline = began + wait_s
     tree = await _in_order(operator, min(deadline, began + ORDER_SECONDS))
-    plan = _plan(tree, unit, context)
+    plan = plan_join(tree, unit, context)
     url = _url_of(operator, plan.unit.steward)
     async with operator.attached(url, operator.timeout_s) as client:
         await client.join_unit(_question(plan))
@@ -98,7 +98,13 @@ async def _in_order(operator: Operator, deadline: float) -> list[Unit]:
         await trio.sleep(LOOK_SECONDS)
 
 
-def _plan(tree: list[Unit], unit: str, context: str) -> _Plan:
+def plan_join(tree: list[Unit], unit: str, context: str) -> Plan:
+    """Return which unit is to join which context, each given by name or address.
+
+    Raises:
+        ConfigError: there is no such unit or context, or their levels do not fit.
+        UnitNotJoined: the context is full.
+    """
     what, where = _find(tree, unit), _find(tree, context)
     is_a, holds = LEVEL_NAMES[what.level], LEVEL_NAMES[where.level]
     if what.level == TOP_LEVEL:
@@ -116,17 +122,19 @@ def _plan(tree: list[Unit], unit: str, context: str) -> _Plan:
     limit = where.steward.unit_limit
     if len(where.units) >= limit:
         raise UnitNotJoined(
-            f"{_called(where)} is full: it has {len(where.units)} {is_a}s, the most that it may "
-            "have; give --into another one"
+            f"{_called(where)} is full: it has {counted(len(where.units), is_a)}, the most that it "
+            "may have; give --into another one"
         )
-    return _Plan(what, where)
+    return Plan(what, where)
 
 
 def _find(tree: list[Unit], text: str) -> Unit:
     units = [unit for top in tree for unit in top.walk()]
-    for unit in units:
-        if unit.name == text or unit.given_name == text:
-            return unit
+    by_address = {unit.name: unit for unit in units}
+    by_name = {unit.given_name: unit for unit in units if unit.given_name}
+    found = by_address.get(text) or by_name.get(text)
+    if found is not None:
+        return found
     shown = printable(repr(text[:200]))
     if not _ADDRESS.fullmatch(text) and not all(map(is_name, text.split("/"))):
         raise ConfigError(f"{shown} names no unit; write its address or name, as 0.1 or eu/fra")
@@ -137,7 +145,7 @@ def _find(tree: list[Unit], text: str) -> Unit:
     )
 
 
-def _question(plan: _Plan) -> UnitJoin:
+def _question(plan: Plan) -> UnitJoin:
     context, steward = plan.context, plan.context.steward
     assert steward.member is not None, "it stands in the unit"
     brokers = len(plan.unit.brokers)
@@ -158,7 +166,7 @@ def _called(unit: Unit) -> str:
 # ── what has become of it ─────────────────────────────────────────────────────────────────────
 
 
-async def _watch(operator: Operator, client: Client, plan: _Plan) -> Unit:
+async def _watch(operator: Operator, client: Client, plan: Plan) -> Unit:
     """Look until the unit is there, and all units are in order."""
     state: JoinState | None = JoinState.ASKS
     while True:
@@ -176,7 +184,7 @@ async def _watch(operator: Operator, client: Client, plan: _Plan) -> Unit:
                     return after
 
 
-def _arrived(tree: list[Unit], plan: _Plan) -> Unit | None:
+def _arrived(tree: list[Unit], plan: Plan) -> Unit | None:
     """Return the unit that all of its brokers that are left stand in, if it is in its context."""
     moved = _uids(plan.unit.brokers)
     context = _uids(plan.context.brokers)
@@ -189,7 +197,7 @@ def _arrived(tree: list[Unit], plan: _Plan) -> Unit | None:
     return homes[0] if is_there else None
 
 
-async def _how_far(operator: Operator, plan: _Plan, wait_s: float) -> str:
+async def _how_far(operator: Operator, plan: Plan, wait_s: float) -> str:
     tree, found = await _look(operator)
     moved = _uids(plan.unit.brokers)
     context = next(
