@@ -126,7 +126,7 @@ class BrokerNode:
             self.units,
             post,
             self.room,
-            Mailbox(),
+            Mailbox(self.units.spread),
             self.gateways,
             self.losses,
             self.profiles,

@@ -26,7 +26,7 @@ from ges.statements.statements_part import ActiveIn
 from ges.topology.survey_part import Misled
 from ges.units.address import LEVELS
 from ges.units.facts import Addressed, UnitsChanged
-from ges.units.mailbox import Mailed
+from ges.units.mailbox import AllAsked, AskAll, Mailed
 from ges.units.post import ANYBODY, Mail
 from ges.wire.client_messages import Level
 from ges.wire.directory_messages import Holder, NameWrong
@@ -302,6 +302,8 @@ class Stack:
                 self._correct()
             case Mailed(uid, message):
                 self._on_mailed(uid, message)
+            case AllAsked(number):
+                self._past.on_all_asked(number, self.now())
 
     def tell_ring(self) -> bool:
         """Tell the ring to whom events went, as these need no heartbeats, but must be heard.
@@ -398,6 +400,8 @@ class Stack:
         self.router.answer(out, now)
         for mail in out.mail:
             self._give(mail)
+        for wanted in out.to_all:
+            self._give(AskAll(wanted))
 
     def _refuse(self, head: Head, count: int) -> None:
         """Drop events that an older broker has taken, and whose topic no broker takes any more.
