@@ -151,16 +151,30 @@ class Service:
 
     # ── what is done to it ────────────────────────────────────────────────────────────────────
 
-    def start(self, contacts: Sequence[str], uid: str | None = None, names: UnitNames = ()) -> str:
+    def start(
+        self,
+        contacts: Sequence[str],
+        uid: str | None = None,
+        *,
+        declared: bool = False,
+        event_links: Sequence[str] = (),
+        unit: UnitNames = (),
+    ) -> str:
         """Start a broker that joins through ``contacts``; without any it founds a ring.
 
-        ``names``: of the units in which it is to stand, from the top.
+        Args:
+            contacts: uids of brokers.
+            uid: its own; None: it is drawn.
+            declared: events take those of its links alone that an end names.
+            event_links: uids of brokers, links to which it names.
+            unit: names of the unit that it is to be in.
         """
         if uid is None:
             uid = f"{rng_for(self._seed, 'uid', len(self.brokers)).getrandbits(128):032x}"
         before = self.brokers.get(uid)
         incarnation = 1 if before is None else before.node.peer.incarnation + 1
-        broker = self._add(uid, incarnation, names)
+        named = tuple(self.url_of(other) for other in event_links)
+        broker = self._add(uid, incarnation, declared=declared, event_links=named, unit=unit)
         urls = tuple(self.brokers[other].url for other in contacts)
         broker.join(Join(urls) if urls else Found())
         return uid
@@ -379,17 +393,34 @@ class Service:
             self.start(self.uids)
             self.run(0.05)
 
-    def _add(self, uid: str, incarnation: int, names: UnitNames = ()) -> WholeBroker:
-        url = f"chordal://{uid[:12]}.test:9470"
+    @staticmethod
+    def url_of(uid: str) -> str:
+        """Return where a broker listens, started or not."""
+        return f"chordal://{uid[:12]}.test:9470"
+
+    def _add(
+        self,
+        uid: str,
+        incarnation: int,
+        *,
+        declared: bool = False,
+        event_links: tuple[str, ...] = (),
+        unit: UnitNames = (),
+    ) -> WholeBroker:
+        url = self.url_of(uid)
+        units = self._units
+        if unit:
+            units = replace(units if units is not None else UnitsConfig(), names=unit)
         broker = self.brokers[uid] = WholeBroker(
             self.network,
             self.config,
-            Peer(uid, incarnation, url, self.secure),
+            Peer(uid, incarnation, url, self.secure, declared),
             rng_for(self._seed, "node", uid, incarnation),
             on_fact=self._on_fact,
             on_sent=lambda about: self.on_sent(about),
             pace=self._pace,
-            units=replace(self._units or UnitsConfig(), names=names) if names else self._units,
+            units=units,
+            event_links=event_links,
         )
         self.network.add(broker)
         return broker

@@ -73,7 +73,7 @@ def unit_joins(seed: int) -> list[str]:
     """A super-cluster joins another super-super-cluster: its own number alone is new in there."""
     service = Service(seed, units=UnitsConfig(LIMIT))
     for unit in ("eu/fra/a", "eu/fra/b", "eu/fra/b", "eu/fra/c", "us/nyc/x"):
-        service.start(service.uids[:1], names=parse_unit(unit))
+        service.start(service.uids[:1], unit=parse_unit(unit))
         service.run(2)
     service.rest_units()
     *moving, other = service.uids

@@ -99,7 +99,7 @@ def test_clients_miss_nothing_while_their_unit_joins_another(seed: int, each: in
     service = Service(seed, units=UnitsConfig(limit=3))
     service.excuse = lambda *args, **more: None  # type: ignore[method-assign]
     for unit in (*(f"eu/fra/{name}" for name in "abc" for _ in range(each)), "us/nyc/x"):
-        service.start(service.uids[:1], names=parse_unit(unit))
+        service.start(service.uids[:1], unit=parse_unit(unit))
         service.run(2)
     service.rest()
     service.rest_units()
