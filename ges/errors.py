@@ -17,6 +17,7 @@
         ├── RequestTimedOut     no reply to a request came in time
         ├── ResponderFailed     requests that were to be answered got no reply
         ├── UnitsBroken         units that should be in order are not; ``findings`` says where
+        ├── UnitNotJoined       a whole unit has not joined another context
         ├── TooFewEvents        fewer events came in time than were waited for
         ├── BenchFailed         a process of a measurement could not do its part
         ├── ProfileFull         a broker can tell others of no more queue groups
@@ -90,6 +91,12 @@ class UnitsBroken(EventError):
         more = "" if number == 1 else f"units are wrong, for {number} reasons; the first: "
         super().__init__(more + findings[0])
         self.findings = findings
+
+
+class UnitNotJoined(EventError):
+    """A whole unit has not joined another context: it may not, or not in time."""
+
+    code = "unit-not-joined"
 
 
 class TopicError(EventError, ConfigError):

@@ -31,12 +31,14 @@ from ges.topology.uid_in_use import UidWatch
 from ges.units.mailbox import Mailbox
 from ges.units.planner import UnitsConfig
 from ges.units.post import Post
+from ges.units.room import RoomPart
 from ges.units.units_part import UnitsPart
 from ges.wire.directory_messages import DIRECTORY_MESSAGES
 from ges.wire.gateway_messages import GATEWAY_MESSAGES
 from ges.wire.link_codec import LINK_CODEC
 from ges.wire.profile_messages import PROFILE_MESSAGES
 from ges.wire.recall_messages import RECALL_MESSAGES
+from ges.wire.relocation_messages import ROOM_MESSAGES
 from ges.wire.retained_messages import RETAINED_MESSAGES
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import (
@@ -61,7 +63,7 @@ from ring.node import RingNode
 
 #: What members send each other by :mod:`ges.units.post`, whether they are linked or not.
 BY_POST = (*PROFILE_MESSAGES, *GATEWAY_MESSAGES, *RECALL_MESSAGES, *RETAINED_MESSAGES)
-BY_POST += DIRECTORY_MESSAGES
+BY_POST += (*DIRECTORY_MESSAGES, *ROOM_MESSAGES)
 
 
 class BrokerNode:
@@ -113,6 +115,7 @@ class BrokerNode:
         self.units = UnitsPart(self.ring, normal, units)
         #: Messages for members that are not linked to here.
         self.post = post = Post(self.units.around, LINK_CODEC, self._deliver)
+        self.room = RoomPart(self.units, post, rng)
         up = {LinkClass.SECURE: self._secure_links.up, LinkClass.EXPRESS: self._express_links.up}
         self.statements = Statements()
         self.gateways = GatewaysPart(
@@ -145,6 +148,7 @@ class BrokerNode:
             lists,
             self.units,
             post,
+            self.room,
             Mailbox(self.units.spread),
             self.gateways,
             self.losses,

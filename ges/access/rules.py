@@ -22,8 +22,9 @@ unless a rule denies that (:mod:`ges.wire.replies`).
 ``brokers = ["10.1.0.0/16"]``, above all rules, lets only brokers at such addresses link to this
 one: who could link as a broker would need no rule.
 
-``operate = ["clients", "kick", "drain", "drill"]`` in a rule is about what operators do: see who is
-attached, cut one off, have the broker leave, break it for a drill.
+``operate = ["clients", "kick", "drain", "drill", "units"]`` in a rule is about what operators do:
+see who is attached, cut one off, have the broker leave, break it for a drill, let a unit join
+another one.
 
 Subjects: ``anyone``; ``authenticated`` (by certificate or token); ``certificate``; ``token``;
 ``role:client`` and ``role:broker`` (a certificate's); ``uid:HEX32`` (a certificate's: a uid that is
@@ -75,6 +76,7 @@ class Operation(StrEnum):
     KICK = "kick"
     DRAIN = "drain"
     DRILL = "drill"
+    UNITS = "units"
 
     @property
     def in_words(self) -> str:
@@ -87,6 +89,7 @@ _OPERATIONS_IN_WORDS = {
     Operation.KICK: "cutting off a client",
     Operation.DRAIN: "draining the broker",
     Operation.DRILL: "breaking the ring for a drill",
+    Operation.UNITS: "letting a unit join another one",
 }
 
 

@@ -7,7 +7,14 @@ from structlog.typing import FilteringBoundLogger as Log
 from ges.gateways.losses import Severity
 from ges.gateways.losses_part import GatewayLost
 from ges.topology.uid_in_use import UidInUse
-from ges.units.facts import Addressed, LimitDiffers, TookOffice, Unaddressed
+from ges.units.facts import (
+    Addressed,
+    LimitDiffers,
+    RelocationBegun,
+    RelocationEnded,
+    TookOffice,
+    Unaddressed,
+)
 from overlay.ids import short
 from overlay.machine import Fact
 from overlay.trace_schema import Incident, Verdict
@@ -93,6 +100,13 @@ def tell(log: Log, fact: Fact) -> None:
                 limit=limit,
                 given=given,
             )
+        case RelocationBegun(names, place):
+            log.info("its unit moves, to join another context", unit=names, ring_id=place)
+        case RelocationEnded(names, is_there=True):
+            start = f"start it with --unit {names}" if names else "start it without --unit"
+            log.warning(f"its unit has moved; from now on {start}", unit=names)
+        case RelocationEnded(names, is_there=False):
+            log.warning("its unit moves no more, or it has lost it on the way", unit=names)
         case GatewayLost(level, (a, b), severity, left):
             say = {Severity.HARMLESS: log.debug, Severity.DEGRADED: log.info}
             told = say.get(severity, log.warning)

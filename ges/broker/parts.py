@@ -42,6 +42,7 @@ from ges.sessions.subscriptions import Subscriptions
 from ges.stack import Stack
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.drill_messages import Question
+from ges.wire.operator_messages import UnitJoin, UnitJoining, UnitJoinQuestion
 from ges.wire.status import Status
 from overlay.address import Address
 from overlay.driver import Driver
@@ -66,6 +67,9 @@ class Above(Upper, Protocol):
 
     def drain(self, grace_s: float | None) -> None:
         """An operator wants the broker to leave, after its clients; None: as configured."""
+
+    def join_unit(self, question: UnitJoin | UnitJoinQuestion) -> UnitJoining:
+        """An operator wants this broker's unit to join another context, or asks about it."""
 
     def drill(self, question: Question, asker: str, waiting: Callable[[], int]) -> Message:
         """A drill asks this broker to break itself, or what it has seen."""
@@ -235,6 +239,7 @@ class Parts:
                 driver.now,
                 drain=above.drain,
                 drill=above.drill,
+                join_unit=above.join_unit,
                 is_certified=checked.identity is not None,
             ).take,
         )

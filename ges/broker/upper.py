@@ -15,8 +15,10 @@ from ges.broker.fact_log import tell, tell_incident
 from ges.broker.parts import Parts
 from ges.broker.status import describe
 from ges.topology.revocation_lists import NoticeTaken, Outcome
+from ges.units.arcs import Arc
+from ges.units.room import JoinContext
 from ges.wire.drill_messages import Question
-from ges.wire.operator_messages import Operated
+from ges.wire.operator_messages import Operated, UnitJoin, UnitJoining, UnitJoinQuestion
 from ges.wire.status import Status
 from overlay.ids import LinkClass, Peer
 from overlay.links.link import Link
@@ -60,6 +62,18 @@ class BrokerUpper:
         if not self.drain_wanted.is_set():
             self.grace_s = grace_s
             self.drain_wanted.set()
+
+    def join_unit(self, question: UnitJoin | UnitJoinQuestion) -> UnitJoining:
+        """An operator wants this broker's unit to join another context, or asks about it."""
+        parts = self._parts
+        if isinstance(question, UnitJoin):
+            arc = Arc(question.context_lo, question.context_hi)
+            command = JoinContext(
+                question.unit, arc, question.steward, question.called, question.brokers
+            )
+            parts.driver.give(command)
+            return parts.node.room.answer()
+        return parts.node.room.state
 
     def drill(self, question: Question, asker: str, waiting: Callable[[], int]) -> Message:
         """A drill asks this broker to break itself, or what it has seen."""

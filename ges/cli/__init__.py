@@ -4,7 +4,8 @@ The root
     ``main`` finds sub-commands, and turns errors into messages.
 Sub-commands
     ``serve``, ``pub``, ``sub``, ``request``, ``reply`` (and ``answering``), ``ring``, ``units``,
-    ``status``, ``metrics``, ``graph``, ``why`` (and ``why_queues``; ``why_event``: of one event),
+    ``unit`` (join another one), ``status``, ``metrics``, ``graph``, ``why`` (and ``why_queues``;
+    ``why_event``: of one event),
     ``identity`` (and ``identity_life``: renew, rotate, revoke), ``token``, ``access``, ``config``,
     ``context``, ``demo``; ``ping``, ``bench`` (and ``bench_request``, ``bench_ges22``),
     ``clients`` (and kick), ``drain``, ``drill``, ``top``, ``completion``.

@@ -28,8 +28,8 @@ def access() -> None:
 @click.option("--subscribe", "text", metavar="FILTER", help="May it subscribe to FILTER?")
 @click.option(
     "--operate",
-    type=click.Choice(["clients", "kick", "drain"]),
-    help="May it list clients, cut one off, drain the broker?",
+    type=click.Choice(["clients", "kick", "drain", "drill", "units"]),
+    help="May it list clients, cut one off, drain the broker, drill, let a unit join another one?",
 )
 @json_option
 def check(

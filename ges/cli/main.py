@@ -34,6 +34,7 @@ COMMANDS = {
     "ping": ("ges.cli.ping", "ping", "Time round trips to each broker, by class."),
     "ring": ("ges.cli.ring", "ring", "Walk the ring, print it, check it."),
     "units": ("ges.cli.units", "units", "Show the tree of units, check it."),
+    "unit": ("ges.cli.unit", "unit", "Let a whole unit join another one."),
     "status": ("ges.cli.status", "status", "Show one broker."),
     "metrics": ("ges.cli.metrics", "metrics", "Counters of one broker, for Prometheus."),
     "graph": ("ges.cli.graph", "graph", "Show all links of the overlay, with their weights."),

@@ -61,7 +61,16 @@ from ges.wire.events import (
     pack_attributes,
 )
 from ges.wire.names import check_name, name_filter
-from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick, Operated
+from ges.wire.operator_messages import (
+    ClientList,
+    ClientsRequest,
+    Drain,
+    Kick,
+    Operated,
+    UnitJoin,
+    UnitJoining,
+    UnitJoinQuestion,
+)
 from ges.wire.realms import Realm, realm_named
 from ges.wire.status import Status
 from ges.wire.topics import check_filter, check_queue, check_topic
@@ -517,6 +526,20 @@ class Client:
         self._raise_problem(answer)
         return ClientList((), False)
 
+    async def join_unit(self, question: UnitJoin | UnitJoinQuestion) -> UnitJoining:
+        """Ask the broker to let its unit join another context, or how far it is with that.
+
+        Raises:
+            OperationRefused: this client may not, or it cannot be done, and why.
+            ConnectionLost: there is no broker.
+            ClientClosed: the client's block has ended.
+        """
+        self._core.check_open()
+        answer = await self._attachment.operate(question)
+        self._raise_problem(answer)
+        assert isinstance(answer, UnitJoining)
+        return answer
+
     async def drill(self, question: Question) -> Drilled:
         """Ask the broker as a drill does: to break itself, or what it has seen.
 
@@ -532,7 +555,7 @@ class Client:
         return answer
 
     def _raise_problem(self, answer: object) -> None:
-        problem = answer.problem if isinstance(answer, Operated) else None
+        problem = answer.problem if isinstance(answer, Operated | UnitJoining) else None
         if problem is not None:
             raise OperationRefused(f"{self.broker_url}: {printable(problem)}")
 

@@ -35,7 +35,7 @@ from ges.wire.client_messages import (
     SubscriptionRefused,
 )
 from ges.wire.drill_messages import Drilled
-from ges.wire.operator_messages import ClientList, Operated
+from ges.wire.operator_messages import ClientList, Operated, UnitJoining
 from ges.wire.realms import Realm
 from ges.wire.status import MoreStatus, Status
 from ges.wire.status_pages import StatusPages
@@ -54,6 +54,7 @@ from overlay.wire.versions import (
     OPERATE,
     QUEUES,
     REALMS,
+    RELOCATION,
     REQUESTS,
     RETAINED,
     WHY,
@@ -132,9 +133,10 @@ class ClientState:
         self.retains = False  #: it knows retained events, and events that end
         self.explanations: list[Why | WhyEvent] = []
         self.taken: list[RevocationTaken] = []
-        self.operated: list[ClientList | Operated | Drilled] = []
+        self.operated: list[ClientList | Operated | Drilled | UnitJoining] = []
         self.can_operate = False  #: it answers operators ...
         self.can_drill = False  #: ... and drills
+        self.can_relocate = False  #: ... and those who let a unit join another context
         self.takes_queues = True  #: it takes clients into queue groups
         self.takes_requests = True  #: it takes requests
         self.takes_realms = True  #: it keeps events and subscriptions to their units
@@ -174,6 +176,7 @@ class ClientState:
         self._keeps_events = KEPT_EVENTS in attached.capabilities
         self.can_operate = OPERATE in attached.capabilities
         self.can_drill = DRILL in attached.capabilities
+        self.can_relocate = RELOCATION in attached.capabilities
         self.tells_active = ACTIVE in attached.capabilities
         self._tells_levels = ACTIVE_LEVELS in attached.capabilities
         self.answers_why = WHY in attached.capabilities
@@ -328,7 +331,7 @@ class ClientState:
                 return Move()
             case RevocationTaken():
                 self.taken.append(message)
-            case ClientList() | Operated() | Drilled():
+            case ClientList() | Operated() | Drilled() | UnitJoining():
                 self.operated.append(message)
             case Dropped():
                 self.dropped = message

@@ -19,7 +19,16 @@ from ges.errors import NotExplained, SubscribeRefused
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import KeepAlive, StatusRequest
 from ges.wire.drill_messages import Drilled, Question
-from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick, Operated
+from ges.wire.operator_messages import (
+    ClientList,
+    ClientsRequest,
+    Drain,
+    Kick,
+    Operated,
+    UnitJoin,
+    UnitJoining,
+    UnitJoinQuestion,
+)
 from ges.wire.status import Status
 from ges.wire.why import Why, WhyRequest
 from ges.wire.why_event import WhyEvent, WhyEventRequest
@@ -185,11 +194,15 @@ class Waiting(ABC):
         return explanations.pop()
 
     async def operate(
-        self, question: ClientsRequest | Kick | Drain | Question
-    ) -> ClientList | Operated | Drilled:
+        self, question: ClientsRequest | Kick | Drain | Question | UnitJoin | UnitJoinQuestion
+    ) -> ClientList | Operated | Drilled | UnitJoining:
         """Ask the broker as an operator."""
-        is_drill = isinstance(question, Question)
-        if not (self.state.can_drill if is_drill else self.state.can_operate):
+        can = self.state.can_operate
+        if isinstance(question, Question):
+            can = self.state.can_drill
+        elif isinstance(question, UnitJoin | UnitJoinQuestion):
+            can = self.state.can_relocate
+        if not can:
             return Operated("it is of an earlier version, and takes no such command")
         operated = self.state.operated
         operated.clear()

@@ -4,6 +4,7 @@
 (all links), ``unit_tree`` (clusters and above), ``backup_check`` (copies on ring neighbours),
 ``explain`` (where an event would go, and why), ``find_event`` (what became of one), ``pings``
 (round trips of events), ``attached`` (clients of all brokers), ``draining`` (having one leave),
+``unit_joining`` (a whole unit joins another one),
 ``rates`` (between two looks).
 """
 

@@ -11,6 +11,7 @@ from functools import partial
 
 from ges.sessions.event_lookup import look_up
 from ges.sessions.named_events import NamedEvents, why_never
+from ges.sessions.operators import Operating
 from ges.sessions.parked_events import ParkedEvents
 from ges.sessions.replies import Replies
 from ges.sessions.session import Session
@@ -27,11 +28,9 @@ from ges.wire.client_messages import (
     Subscribe,
     Unsubscribe,
 )
-from ges.wire.drill_messages import Question
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import CLIENT_FLAGS, MAX_PAYLOAD_BYTES, NO_DUTY, TIMED_FLAGS
 from ges.wire.names import ROOT
-from ges.wire.operator_messages import ClientsRequest, Drain, Kick
 from ges.wire.status import Status
 from ges.wire.status_pages import status_frames
 from ges.wire.topics import KnownTopics
@@ -61,7 +60,7 @@ class Intake:
         take_notice: Callable[[RevocationNotice], str | None],
         describe: Callable[[], Status],
         explain: Callable[[Session, WhyRequest], Why],
-        operate: Callable[[Session, ClientsRequest | Kick | Drain | Question], Message],
+        operate: Callable[[Session, Operating], Message],
         limits: Limits = LIMITS,
         look_at_memory: Callable[[], None] = lambda: None,
         portion_bytes: int = sys.maxsize,
@@ -172,7 +171,7 @@ class Intake:
             session.tell(self._explain(session, message))
         elif isinstance(message, WhyEventRequest):
             session.tell(look_up(self._stack, session, message))
-        elif isinstance(message, ClientsRequest | Kick | Drain | Question):
+        elif isinstance(message, Operating):
             session.answer(self._operate(session, message))
         else:
             raise ProtocolError(f"{type(message).__name__} from a client")

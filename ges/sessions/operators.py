@@ -1,4 +1,7 @@
-"""What operators ask of a broker by way of a client: who is attached, cut one off, drain, drill."""
+"""What operators ask of a broker by way of a client.
+
+Who is attached, cut one off, drain, drill, and let a unit join another one.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,9 @@ from ges.wire.operator_messages import (
     Drain,
     Kick,
     Operated,
+    UnitJoin,
+    UnitJoining,
+    UnitJoinQuestion,
 )
 from overlay.ids import NANOS_PER_SECOND, Nanos, short
 from overlay.links.counted_log import CountedLog
@@ -30,7 +36,12 @@ _OPERATIONS: dict[type[Message], Operation] = {
     StandStill: Operation.DRILL,
     CutOff: Operation.DRILL,
     SeenRequest: Operation.DRILL,
+    UnitJoin: Operation.UNITS,
+    UnitJoinQuestion: Operation.UNITS,
 }
+
+#: All that operators ask.
+Operating = ClientsRequest | Kick | Drain | UnitJoin | UnitJoinQuestion | Question
 
 
 class Operators:
@@ -44,10 +55,12 @@ class Operators:
         *,
         drain: Callable[[float | None], None],
         drill: Callable[[Question, str, Callable[[], int]], Message],
+        join_unit: Callable[[UnitJoin | UnitJoinQuestion], UnitJoining],
         is_certified: bool = False,
     ) -> None:
         """``drain`` is handed the seconds that clients have to move; None: as configured.
 
+        ``join_unit`` is handed what is to become of the broker's unit, or a question how far it is.
         ``drill`` is handed what a drill asks, as whom it is known, and what returns the bytes that
         are queued for it. ``is_certified``: this broker holds an identity.
         """
@@ -56,9 +69,10 @@ class Operators:
         self._now = now
         self._drain = drain
         self._drill = drill
+        self._join_unit = join_unit
         self._is_certified = is_certified
 
-    def take(self, session: Session, message: ClientsRequest | Kick | Drain | Question) -> Message:
+    def take(self, session: Session, message: Operating) -> Message:
         """Do what one client asks, if it may, and return what it is to be told."""
         operation = _OPERATIONS[type(message)]
         problem = why_not_operate(
@@ -83,6 +97,14 @@ class Operators:
                 )
                 self._drain(None if grace_ms is None else grace_ms / 1000)
                 return Operated(None)
+            case UnitJoin(called=called):
+                label = session.admission.principal.label
+                self._counted_log.note(
+                    "unit_joins_asked", "a unit is to join another one", into=called, by=label
+                )
+                return self._join_unit(message)
+            case UnitJoinQuestion():
+                return self._join_unit(message)
             case _:
                 label, connection = session.admission.principal.label, session.connection
                 return self._drill(message, label, lambda: connection.queued_bytes)

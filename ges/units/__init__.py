@@ -7,12 +7,15 @@ Members
     ``office`` (who may change a table), ``steward`` (who grants slots, and to whom), ``membership``
     (what one broker asks of it).
 Units above the cluster
-    ``unit_rows`` (whose arc is where), ``planner`` (when units are split and folded), ``contexts``
-    (the tables that one broker holds, and which of two counts), ``nodes`` (how one broker names
-    them).
+    ``unit_rows`` (whose arc is where), ``planner`` (when units are split and folded),
+    ``units_held`` (the table of one level), ``contexts`` (the tables that one broker holds, and
+    which of two counts), ``nodes`` (how one broker names them).
 Newcomers
     ``placement`` (in which unit one is to stand), ``entry_rules`` (whom a broker lets in),
     ``request_vector`` (what the papers' newcomers ask for).
+Whole units that join another context
+    ``room`` (its steward asks for room there), ``relocating`` (its brokers move, one after the
+    other), ``relocated`` (where each comes to stand).
 Telling
     ``arcs`` (a tree over arcs of the ring), ``spread`` (something is told to all members, and they
     say that they have it), ``held`` (ring neighbours compare what they hold), ``post`` (a message

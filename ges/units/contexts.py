@@ -13,7 +13,7 @@ the same after a partition, and where two rings merge.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from msgspec.structs import replace
@@ -23,12 +23,13 @@ from ges.units.facts import LimitDiffers, UnitsChanged
 from ges.units.held import Comparison
 from ges.units.membership import MAX_HOPS, Beside
 from ges.units.office import before_in
-from ges.units.planner import Planner, UnitsConfig, UnitsHeld
+from ges.units.planner import Planner, UnitsConfig
 from ges.units.spread import Spread
 from ges.units.steward import Steward
 from ges.units.table import ClusterTable, arc_of
 from ges.units.unit_names import at_level
 from ges.units.unit_rows import is_sound, unit_arcs, unit_at
+from ges.units.units_held import ComparedUnits, UnitsHeld, arc_held
 from ges.wire.unit_messages import (
     TOP_LEVEL,
     Kind,
@@ -50,6 +51,8 @@ URGENT_REPORT_NS = nanos(1.0)  #: ... and so often while they are to be split
 CHANGED_REPORT_NS = nanos(0.1)  #: ... and so long after the size has changed
 EMPTY_NS = nanos(10.0)  #: nobody is seen in the arc of a unit for so long: then it is reported
 EMPTY_AGAIN_NS = nanos(5.0)
+LEFT_NS = nanos(1.0)  #: the same, where a whole unit has left
+LEFT_KEPT = 8  #: arcs that whole units leave, of which this is known
 PULL_NS = nanos(0.3)  #: between two questions for tables
 
 #: What a unit has reported last: its arc and size, whether it is to be split, and where it ends.
@@ -74,6 +77,7 @@ class Contexts:
         self._spread = spread
         self._comparison = comparison
         self._config = config
+        self.names = config.names  #: that this broker wishes for its units, from the top
         cluster.limit = config.limit
         self.planners = {
             level: Planner(around, UnitsHeld(level), spread, config, partial(self._name, level))
@@ -82,6 +86,7 @@ class Contexts:
         self._reported: dict[int, tuple[Said, Nanos]] = {}  #: by level: what, and when
         self._due: dict[int, Nanos] = {}  #: by level: when to report again
         self._empty: dict[tuple[int, int, int], Nanos] = {}  #: level and arc: when to report
+        self._left: list[Arc] = []  #: that whole units have left, the last few
         self._pulled_at: Nanos | None = None
         self._told_limit = config.limit
         self._numbers: tuple[int, ...] | None = None
@@ -89,7 +94,7 @@ class Contexts:
         for level, planner in self.planners.items():
             kind = Kind.CLUSTERS + level - 1
             spread.register(kind, UnitTable, self._on_told)
-            compared, arc = _Compared(planner.held, self._pull), _arc_of(planner.held)
+            compared, arc = ComparedUnits(planner.held, self._pull), arc_held(planner.held)
             comparison.register(kind, compared, arc=arc)
 
     # ── what is known ─────────────────────────────────────────────────────────────────────────
@@ -162,6 +167,22 @@ class Contexts:
             return [*planner.on_report(report, now), *self._place(now)]
         return self._pass_on(report)
 
+    def note_left(self, arc: Arc, now: Nanos) -> None:
+        """A whole unit leaves this arc: once nobody is seen there that is no mistake."""
+        if arc not in self._left:
+            self._left = [*self._left[1 - LEFT_KEPT :], arc]
+
+    def settle_in(self, tables: Iterable[UnitTable], now: Nanos) -> list[Effect]:
+        """Hold these tables, from the top, where they are about what is around this broker now.
+
+        Units in them are not folded for a while, as their brokers may be on the way.
+        """
+        effects = self._place(now)
+        for table in tables:
+            self._learn(table, now, effects)
+            self.planners[table.level].spare((row.lo for row in table.rows), now)
+        return effects
+
     # ── as time passes ────────────────────────────────────────────────────────────────────────
 
     def follow(self, now: Nanos) -> list[Effect]:
@@ -200,7 +221,7 @@ class Contexts:
 
         That is what this broker wishes, as far as the units above bear the names that it wishes.
         """
-        names = self._config.names
+        names = self.names
         for above in range(TOP_LEVEL, level, -1):
             unit = self.unit(above)
             if unit is None or unit.name != at_level(names, above):
@@ -335,14 +356,23 @@ class Contexts:
     def _report_empty(self, now: Nanos) -> list[Effect]:
         """Report units in whose arcs nobody stands, beside this broker."""
         seen = {(level, arc.lo, arc.hi) for level, arc in self._seen_empty()}
-        self._empty = {key: self._empty.get(key, now + EMPTY_NS) for key in seen}
+        self._left = [arc for arc in self._left if self._is_unit(arc)]
+        waits = {key: LEFT_NS if Arc(*key[1:]) in self._left else EMPTY_NS for key in seen}
+        self._empty = {
+            key: min(self._empty.get(key, now + wait), now + wait) for key, wait in waits.items()
+        }
         effects: list[Effect] = []
         for key, due in self._empty.items():
             if due <= now:
                 self._empty[key] = now + EMPTY_AGAIN_NS
                 level, lo, hi = key
-                effects += self._take(UnitReport(level, lo, hi, 0, None, False, 0), now)
+                is_left = Arc(lo, hi) in self._left
+                effects += self._take(UnitReport(level, lo, hi, 0, None, is_left, 0), now)
         return effects
+
+    def _is_unit(self, arc: Arc) -> bool:
+        """Say whether a table has a unit with this arc."""
+        return any(arc == each for table in self.tables for _, each in unit_arcs(table))
 
     def _seen_empty(self) -> Iterator[tuple[int, Arc]]:
         member, left, right = self._around.member, self._around.left, self._around.right
@@ -378,24 +408,3 @@ class Contexts:
             return []
         onward = min(before, key=lambda uid: (before[uid], uid))
         return [Send(onward, replace(report, hops=report.hops + 1))]
-
-
-class _Compared:
-    """A table of units, as neighbours compare it."""
-
-    def __init__(self, held: UnitsHeld, pull: Callable[[str, Nanos], list[Effect]]) -> None:
-        self._held = held
-        self._pull = pull
-
-    @property
-    def digest(self) -> int:
-        """Of the table."""
-        return self._held.digest
-
-    def on_differs(self, uid: str, now: Nanos) -> list[Effect]:
-        """Another broker has another table: ask for it."""
-        return self._pull(uid, now)
-
-
-def _arc_of(held: UnitsHeld) -> Callable[[], Arc]:
-    return lambda: held.arc

@@ -36,6 +36,22 @@ class TookOffice(Fact):
 
 
 @dataclass(frozen=True, slots=True)
+class RelocationBegun(Fact):
+    """The whole unit in which this broker stands moves on the ring, to join another context."""
+
+    names: str  #: of the unit then, and those around it; empty: it has none
+    place: int  #: where its arc begins then
+
+
+@dataclass(frozen=True, slots=True)
+class RelocationEnded(Fact):
+    """This broker takes part in the move of its unit no more."""
+
+    names: str  #: of the units in which it wishes to stand from now on
+    is_there: bool  #: it is in the new place; else it has stayed, or stands elsewhere
+
+
+@dataclass(frozen=True, slots=True)
 class UnitsChanged(Fact):
     """There is another table of the units of a level in this broker's context."""
 

@@ -136,6 +136,10 @@ class Membership:
         effects = self.on_members(uid, handover.table, now)
         return [*effects, *self._steward.on_handover(handover, now)]
 
+    def settle_in(self, table: MemberTable, now: Nanos) -> list[Effect]:
+        """Hold this table, if it is about the arc in which this broker stands now, and counts."""
+        return self._adopt(table, now) if self._table.loses(table) else []
+
     # ── for the steward ───────────────────────────────────────────────────────────────────────
 
     def on_slot_wanted(self, wanted: SlotWanted, now: Nanos) -> list[Effect]:

@@ -17,7 +17,7 @@ steward. The first broker in the arc of a new unit makes the tables of what is i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from zlib import crc32
 
 from msgspec.structs import replace
@@ -43,7 +43,7 @@ from overlay.ids import NANOS_PER_SECOND, Nanos, Peer, nanos, short
 from overlay.machine import Effect
 from overlay.wording import counted
 from ring.geometry import gap
-from ring.joining.guide import ANYWHERE, Lead, Way
+from ring.joining.guide import ANYWHERE, Aim, Lead, Way
 
 PROMISE_NS = nanos(10.0)  #: who was led to a cluster is there within this, or comes no more
 MOVE_NS = nanos(10.0)  #: a broker that stands in a wrong unit moves after this, and up to ...
@@ -71,8 +71,9 @@ class Placement:
         self._contexts = contexts
         self._cluster = cluster
         self._steward = steward
-        self._names = config.names
         self.entry = config.entry  #: may change
+        #: Where this broker is to stand at a time, as its unit moves; None: its unit does not.
+        self.aims: Callable[[Nanos], Aim | None] = lambda now: None
         self._promised: dict[str, Nanos] = {}  #: uids led to this cluster, and until when
         self._untold: list[Effect] = []
         self._wrong_since: Nanos | None = None
@@ -82,7 +83,7 @@ class Placement:
     @property
     def wish(self) -> UnitNames:
         """The names that this broker was given."""
-        return self._names
+        return self._contexts.names
 
     @property
     def standing(self) -> UnitNames | None:
@@ -122,8 +123,17 @@ class Placement:
                 return _led(Way.ASK, arc)
         return self._into_cluster(newcomer, wish, now)
 
-    def judge(self, newcomer: Peer, place: int, *, is_led: bool) -> Lead | None:
-        """Say whether this broker takes a newcomer beside it; None: it does."""
+    def aim(self, now: Nanos) -> Aim | None:
+        """Say where this broker is to stand while its unit moves; None: where its wish leads."""
+        return self.aims(now)
+
+    def judge(
+        self, newcomer: Peer, place: int, *, is_led: bool, is_aimed: bool = False
+    ) -> Lead | None:
+        """Say whether this broker takes a newcomer beside it; None: it does.
+
+        One that is aimed moves with its whole unit: it is not counted against thresholds.
+        """
         level = self._level_of(place)
         why = self.entry.why_not(newcomer) if level == 0 else None
         if why is not None:
@@ -131,7 +141,7 @@ class Placement:
             if not is_led and not arc.is_whole:
                 return Lead(Way.INSIDE, arc.hi, arc.lo, f"{self._called}: {why}")
             return Lead(Way.NEVER, reason=f"{self._called}: {why}; {_ADMITTING}")
-        if not self.entry.gateways:
+        if not self.entry.gateways or is_aimed:
             return None
         links = Counter(map(self._level_of, self._around.linked.values()))
         if not self.entry.is_at_threshold(level, links):
@@ -152,7 +162,7 @@ class Placement:
         standing = self.standing
         if standing is None or self._around.left is None:
             self._wrong_since = None
-        elif standing == self._names:
+        elif standing == self._contexts.names:
             self._wrong_since, self._moves = None, 0
         elif self._wrong_since is None:
             self._wrong_since = now
@@ -175,7 +185,9 @@ class Placement:
         if self._rename(now):
             return None
         self._moves += 1
-        stands, wished = (written(each) or NAMELESS for each in (self.standing or (), self._names))
+        stands, wished = (
+            written(each) or NAMELESS for each in (self.standing or (), self._contexts.names)
+        )
         return f"it stands in {stands}, and is to stand in {wished}"
 
     def _moves_at(self) -> Nanos | None:
@@ -219,7 +231,7 @@ class Placement:
         """
         left, right = self._around.left, self._around.right
         for level in LEVELS:
-            planner, wished = self._contexts.planners[level], at_level(self._names, level)
+            planner, wished = self._contexts.planners[level], at_level(self._contexts.names, level)
             unit, table = self._contexts.unit(level), planner.held.table
             if unit is not None and unit.name == wished:
                 continue

@@ -22,7 +22,7 @@ in the overlay. Where a context is full, it is split itself before a unit in it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import cast
@@ -34,9 +34,9 @@ from ges.units.arcs import WHOLE, Arc
 from ges.units.entry_rules import EVERYBODY, EntryRules
 from ges.units.facts import UnitsChanged
 from ges.units.office import AnyTable, Office, OnArc
-from ges.units.spread import Spread
+from ges.units.spread import Done, Spread
 from ges.units.steward import SMALL_LIMIT
-from ges.units.table import TAKEOVER_EPOCHS, advanced, arc_of, counts, digest_of
+from ges.units.table import TAKEOVER_EPOCHS, advanced, arc_of
 from ges.units.unit_names import UnitNames
 from ges.units.unit_rows import (
     Rows,
@@ -46,10 +46,11 @@ from ges.units.unit_rows import (
     joined,
     split,
     unit_arcs,
+    unit_at,
     within,
 )
+from ges.units.units_held import UnitsHeld
 from ges.wire.unit_messages import (
-    TOP_LEVEL,
     Kind,
     UnitHandover,
     UnitReport,
@@ -76,50 +77,6 @@ class UnitsConfig:
     pause_ns: Nanos = PAUSE_NS  #: between two changes of one unit
     names: UnitNames = ()  #: of the unit that this broker wishes to be in, from the top
     entry: EntryRules = EVERYBODY  #: for newcomers; each broker may have its own
-
-
-class UnitsHeld:
-    """The table of the units of one level in the context of this broker."""
-
-    def __init__(self, level: int) -> None:
-        """Begin without a table."""
-        self.level = level
-        self.table: UnitTable | None = None
-        self.digest = 0  #: 0: there is no table
-        self.arc: Arc = WHOLE  #: of the context
-        self.is_placed = level == TOP_LEVEL  #: the arc is known
-
-    @property
-    def steward(self) -> str | None:
-        """Uid of who made the table."""
-        return self.table.steward if self.table is not None else None
-
-    @property
-    def fits(self) -> bool:
-        """There is a table, and it is about the arc of the context."""
-        return self.table is not None and arc_of(self.table) == self.arc
-
-    @property
-    def covers(self) -> bool:
-        """There is a table, and it says whose every place of the context is."""
-        return self.table is not None and arc_of(self.table).covers(self.arc)
-
-    def loses(self, table: UnitTable) -> bool:
-        """Say whether another table counts here; not if they are the same."""
-        if not self.is_placed or arc_of(table) != self.arc:
-            return False
-        return self.table is None or not self.fits or counts(table, self.table)
-
-    def beats(self, table: UnitTable) -> bool:
-        """Say whether this one counts where it meets another of the same context."""
-        if self.table is None or not self.fits or arc_of(table) != self.arc:
-            return False
-        return counts(self.table, table)
-
-    def put(self, table: UnitTable) -> None:
-        """Hold this table from now on."""
-        self.table = table
-        self.digest = digest_of(table)
 
 
 class Planner:
@@ -167,7 +124,8 @@ class Planner:
             return []  # of before a change; it is reported again
         self._forget(arcs)
         if not report.size:
-            if len(arcs) > 1 and self._may(report.lo, now, self._config.pause_ns):
+            may = report.urgent or self._may(report.lo, now, self._config.pause_ns)
+            if len(arcs) > 1 and may:
                 return self._change(folded(table.rows, report.lo), now, report.lo)
             return []
         self._reports[report.lo] = report, now
@@ -178,14 +136,21 @@ class Planner:
     def add(self, name: str, now: Nanos) -> tuple[Arc, list[Effect]] | None:
         """Begin a new unit of a name, and return its arc; None: no gap for it is known.
 
-        Only for one in office, where there is a number left. The unit begins in the widest gap
-        between the last broker of a unit and the end of that unit's arc: at 5/8 of it on level 1,
-        at 6/8 on level 2, at 7/8 on level 3. So a newcomer that is being put into the middle of
-        that gap is not cut off, and nor is the beginning of a unit of a lower level.
+        Only for one in office, where there is a number left.
+        """
+        arc = self.room(now)
+        return None if arc is None else (arc, self.begin(name, arc, now))
+
+    def room(self, now: Nanos) -> Arc | None:
+        """Return the arc that a new unit is to have; None: no gap for it is known.
+
+        The unit begins in the widest gap between the last broker of a unit and the end of that
+        unit's arc: at 5/8 of it on level 1, at 6/8 on level 2, at 7/8 on level 3. So a newcomer
+        that is being put into the middle of that gap is not cut off, and nor is the beginning of a
+        unit of a lower level.
         """
         table = self.held.table
-        number = free_number(table.rows, table.limit) if table is not None else None
-        if table is None or number is None:
+        if table is None:
             return None
         gaps = (
             (gap(end, arc.hi), end, arc)
@@ -195,14 +160,50 @@ class Planner:
         width, end, arc = max(gaps, key=lambda each: each[0], default=(0, 0, WHOLE))
         if width < MIN_ROOM:
             return None
-        at = (end + width * (4 + self.held.level) // 8) % RING_SIZE
-        row = UnitRow(number, at, 0, name)
+        return Arc((end + width * (4 + self.held.level) // 8) % RING_SIZE, arc.hi)
+
+    def begin(self, name: str, arc: Arc, now: Nanos, done: Done | None = None) -> list[Effect]:
+        """Begin a new unit, whose arc is that of :meth:`room`; only where there is a number left.
+
+        ``done`` hears when all of the context know of it.
+        """
+        table = self.held.table
+        number = free_number(table.rows, table.limit) if table is not None else None
+        found = unit_at(table, arc.lo) if table is not None else None
+        if table is None or number is None or found is None:
+            return []
+        left = found[0].lo
+        end = self._end_of(left, found[1], now)
+        row = UnitRow(number, arc.lo, 0, name)
         rows = tuple(sorted((*table.rows, row), key=lambda each: self.held.arc.at(each.lo)))
-        left = self._reports[arc.lo]
-        effects = self._change(rows, now, at)
-        self._reports[arc.lo] = replace(left[0], hi=at), left[1]  # it is as large as before
-        self._cut[arc.lo] = (end + width // 2) % RING_SIZE, now
-        return Arc(at, arc.hi), effects
+        report = self._reports.get(left)
+        effects = self._change(rows, now, arc.lo, done=done)
+        if report is not None:  # it is as large as before
+            self._reports[left] = replace(report[0], hi=arc.lo), report[1]
+        if end is not None:
+            self._cut[left] = (end + gap(end, arc.hi) // 2) % RING_SIZE, now
+        return effects
+
+    def add_again(self, row: UnitRow, now: Nanos) -> list[Effect]:
+        """Begin a unit where it was begun before, as the table that had it did not count.
+
+        Only for one in office. Nothing happens if there is no number left, or one begins there.
+        """
+        table = self.held.table
+        if table is None or not self.held.arc.holds(row.lo):
+            return []
+        taken = {each.number for each in table.rows}
+        number = row.number if row.number not in taken else free_number(table.rows, table.limit)
+        if number is None or any(each.lo == row.lo for each in table.rows):
+            return []
+        name = "" if any(each.name == row.name for each in table.rows) else row.name
+        new = replace(row, number=number, name=name)
+        rows = tuple(sorted((*table.rows, new), key=lambda each: self.held.arc.at(each.lo)))
+        return self._change(rows, now, row.lo)
+
+    def spare(self, places: Iterable[int], now: Nanos) -> None:
+        """Count the units that begin at these places as changed now: they are not folded soon."""
+        self._changed |= dict.fromkeys(places, now)
 
     def rename(self, rows: Rows, now: Nanos) -> list[Effect]:
         """Hold the same units with other names from now on; only for one in office."""
@@ -343,14 +344,16 @@ class Planner:
         self._cut = {lo: each for lo, each in self._cut.items() if lo in arcs}
         self._changed = {lo: at for lo, at in self._changed.items() if lo in arcs or lo == -1}
 
-    def _change(self, rows: Rows, now: Nanos, *changed: int) -> list[Effect]:
+    def _change(
+        self, rows: Rows, now: Nanos, *changed: int, done: Done | None = None
+    ) -> list[Effect]:
         table = self.held.table
         assert table is not None, "only for who has one"
         for lo in changed:
             self._changed[lo] = now
         sized = tuple(replace(row, size=size) for row, size in self._sizes(rows))
         before = dict(self._arcs(table))
-        effects = self._put(sized, advanced(table.epoch, 1), now)
+        effects = self._put(sized, advanced(table.epoch, 1), now, done)
         for lo, arc in self._arcs(self.held.table):
             if before.get(lo) != arc:  # it reports again
                 self._reports.pop(lo, None)
@@ -365,7 +368,7 @@ class Planner:
             report = self._reports.get(row.lo)
             yield row, report[0].size if report is not None else row.size
 
-    def _put(self, rows: Rows, epoch: int, now: Nanos) -> list[Effect]:
+    def _put(self, rows: Rows, epoch: int, now: Nanos, done: Done | None = None) -> list[Effect]:
         held, uid = self.held, self._around.peer.uid
         arc, limit = held.arc, self.limit
         table = UnitTable(held.level, epoch, uid, rows, arc.lo, arc.hi, limit)
@@ -374,9 +377,10 @@ class Planner:
         self._put_at = now
         effects: list[Effect] = [Notify(UnitsChanged(held.level))]
         if self._around.left is None:
-            return effects
+            return effects if done is None else [*effects, *done(frozenset(), now)]
         kind = Kind.CLUSTERS + held.level - 1
-        return [*effects, *self._spread.tell(kind, table, now, arc=arc)]
+        whole = done is not None
+        return [*effects, *self._spread.tell(kind, table, now, done, arc, whole=whole)]
 
 
 def _row(table: UnitTable, lo: int) -> UnitRow:

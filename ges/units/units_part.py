@@ -20,12 +20,14 @@ from ges.units.membership import Membership
 from ges.units.nodes import Nodes, nodes_of
 from ges.units.placement import Placement
 from ges.units.planner import UnitsConfig
+from ges.units.relocating import Relocating
 from ges.units.spread import Spread, Surroundings
 from ges.units.steward import Steward
 from ges.units.table import ClusterTable
 from ges.units.unit_names import UnitNames
 from ges.units.unit_rows import unit_at
 from ges.units.view import LinkedRing, View
+from ges.wire.relocation_messages import Relocate, Relocated
 from ges.wire.status import ContextStatus, UnitStatus
 from ges.wire.unit_messages import (
     Held,
@@ -87,6 +89,8 @@ class UnitsPart(Part):
             self._view, self._table, self._steward, self.spread, self.comparison, config
         )
         self.placement = Placement(self._view, contexts, self._table, self._steward, config)
+        self.relocating = Relocating(self._view, contexts, self._table, self._membership)
+        self.placement.aims = self.relocating.aim
         ring.be_guided(self.placement)
         self._nodes: Nodes | None = None
         self._nodes_of: tuple[tuple[UnitTable, ...], int | None] = ((), None)
@@ -133,6 +137,11 @@ class UnitsPart(Part):
         return not self._table.is_for_all
 
     # ── the units above ───────────────────────────────────────────────────────────────────────
+
+    @property
+    def units_above(self) -> Contexts:
+        """The tables of units, and what this broker does for them."""
+        return self._contexts
 
     @property
     def is_single(self) -> bool:
@@ -205,6 +214,11 @@ class UnitsPart(Part):
             return self._steward.is_in_office
         return self._contexts.planners[level - 1].office.is_in_office
 
+    def on_relocated(self, uid: str, relocated: Relocated, now: Nanos) -> list[Effect]:
+        """A broker that was linked to here has moved with its whole unit."""
+        self._is_touched = True
+        return self.relocating.on_relocated(uid, relocated, now)
+
     # ── the cluster ───────────────────────────────────────────────────────────────────────────
 
     @property
@@ -263,6 +277,7 @@ class UnitsPart(Part):
             Units: self._on_units,
             UnitHandover: self._on_unit_handover,
             UnitReport: self._on_unit_report,
+            Relocate: self._on_relocate,
         }
 
     def on_link(self, event: LinkUp | LinkDown | LinkRefused, now: Nanos) -> list[Effect]:
@@ -297,7 +312,10 @@ class UnitsPart(Part):
         effects += self.spread.handle_timers(now)
         effects += self.comparison.handle_timers(now)
         effects += self._steward.handle_timers(now)
-        why = self.placement.moves(now)
+        told, why = self.relocating.handle_timers(now)
+        effects += told
+        if why is None and not self.relocating.is_under_way:
+            why = self.placement.moves(now)
         return effects if why is None else [*effects, *self._ring.handle(Move(why), now)]
 
     def next_deadline(self) -> Nanos | None:
@@ -309,6 +327,7 @@ class UnitsPart(Part):
             self._membership.next_deadline(),
             self._contexts.next_deadline(),
             self.placement.next_deadline(),
+            self.relocating.next_deadline(),
             self._table.lingers_until(),
         )
         return min((due for due in deadlines if due is not None), default=None)
@@ -320,7 +339,8 @@ class UnitsPart(Part):
             return []
         self._is_touched = False
         self.comparison.set_neighbours(self._view.neighbours, now)
-        effects = made + self._contexts.follow(now)
+        effects = made + self.relocating.follow(now)
+        effects += self._contexts.follow(now)
         effects += self._steward.follow(now)
         effects += self._membership.follow(now)
         effects += self._contexts.report(now)
@@ -367,6 +387,10 @@ class UnitsPart(Part):
     def _on_unit_report(self, key: LinkKey, report: UnitReport, now: Nanos) -> list[Effect]:
         self._is_touched = True
         return self._contexts.on_report(report, now)
+
+    def _on_relocate(self, key: LinkKey, relocate: Relocate, now: Nanos) -> list[Effect]:
+        self._is_touched = True
+        return self.relocating.on_relocate(relocate, now)
 
     def _on_members(self, key: LinkKey, members: Members, now: Nanos) -> list[Effect]:
         self._is_touched = True

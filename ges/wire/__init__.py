@@ -9,6 +9,7 @@ Events
     event belongs to).
 Messages
     ``broker_messages`` (between brokers), ``unit_messages`` (about their units),
+    ``relocation_messages`` (while a whole unit moves),
     ``gateway_messages`` (links inside a cluster, and out of it), ``recall_messages`` (what an edge
     asks a source), ``profile_messages`` (what clients want), ``statement_messages`` (what units
     want), ``retained_messages`` (what values members keep),

@@ -9,7 +9,7 @@ import msgspec
 
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.drill_messages import DRILL_MESSAGES, Drilled
-from ges.wire.operator_messages import OPERATOR_MESSAGES, ClientList, Operated
+from ges.wire.operator_messages import OPERATOR_MESSAGES, ClientList, Operated, UnitJoining
 from ges.wire.profile_messages import GroupName, WireRealm
 from ges.wire.status import MoreStatus, Status
 from ges.wire.topics import MAX_TOPIC_BYTES
@@ -232,6 +232,7 @@ CLIENT_CODEC = MessageCodec(
     *OPERATOR_MESSAGES,
     ClientList,
     Operated,
+    UnitJoining,
     *DRILL_MESSAGES,
     Drilled,
 )

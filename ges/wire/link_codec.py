@@ -13,6 +13,7 @@ from ges.wire.directory_messages import DIRECTORY_MESSAGES
 from ges.wire.gateway_messages import GATEWAY_MESSAGES
 from ges.wire.profile_messages import PROFILE_MESSAGES
 from ges.wire.recall_messages import RECALL_MESSAGES
+from ges.wire.relocation_messages import RELOCATION_MESSAGES
 from ges.wire.retained_messages import RETAINED_MESSAGES
 from ges.wire.statement_messages import STATEMENT_MESSAGES
 from ges.wire.unit_messages import UNIT_MESSAGES
@@ -43,6 +44,7 @@ LINK_MESSAGES: tuple[type[Message], ...] = (
     *STATEMENT_MESSAGES,
     *RETAINED_MESSAGES,
     *DIRECTORY_MESSAGES,
+    *RELOCATION_MESSAGES,
     Goodbye,
 )
 LINK_CODEC = MessageCodec(*LINK_MESSAGES)

@@ -6,12 +6,15 @@ that has said :data:`overlay.wire.versions.OPERATE`.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import msgspec
 
+from ges.wire.unit_messages import TOP_LEVEL, Slot
 from overlay.ids import WireCount, WireText, WireUid
 from overlay.machine import Message
+from ring.wire.messages import Member, RingId
 
 CLIENTS_PER_MESSAGE = 128  #: with names as long as they may be that is half of a control message
 
@@ -66,9 +69,42 @@ class Drain(Message, frozen=True):
 
 
 class Operated(Message, frozen=True):
-    """The answer to the other two, and to any of the three from one who may not."""
+    """The answer to kicks and drains, and to any of them all from one who may not."""
 
     problem: WireText | None  #: None: it is done
 
 
-OPERATOR_MESSAGES = (ClientsRequest, Kick, Drain)
+class UnitJoin(Message, frozen=True):
+    """Let the unit whose steward you are join another context; the answer is :class:`UnitJoining`.
+
+    Only to a broker that has said :data:`overlay.wire.versions.RELOCATION`.
+    """
+
+    unit: Annotated[tuple[Slot, ...], msgspec.Meta(min_length=1, max_length=TOP_LEVEL)]
+    context_lo: RingId  #: the arc of the context
+    context_hi: RingId
+    steward: Member  #: of the context
+    called: WireText  #: the context, for people
+    brokers: WireCount  #: in the unit
+
+
+class UnitJoinQuestion(Message, frozen=True):
+    """How far is it with the unit that was to join another context?"""
+
+
+class JoinState(StrEnum):
+    """How far it is, at the broker that was asked."""
+
+    ASKS = "asks"  #: it is not known yet whether there is room
+    MOVES = "moves"  #: the brokers of the unit move; this one has not
+    OVER = "over"  #: this broker is in the new place, or has nothing to do with it
+
+
+class UnitJoining(Message, frozen=True):
+    """The answer to both."""
+
+    state: JoinState
+    problem: WireText | None  #: why the unit stays where it is
+
+
+OPERATOR_MESSAGES = (ClientsRequest, Kick, Drain, UnitJoin, UnitJoinQuestion)

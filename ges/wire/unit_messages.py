@@ -198,7 +198,7 @@ class UnitReport(Message, frozen=True):
     hi: RingId
     size: WireCount  #: its sub-units; 0: no broker stands in its arc
     split_at: RingId | None  #: it is to be split here
-    urgent: bool  #: as there is no room for a sub-unit that waits
+    urgent: bool  #: as there is no room for a sub-unit that waits; or the whole unit has moved away
     hops: Hops
     second: RingId | None = None  #: where its second sub-unit begins; None: it has one
     last: RingId | None = None  #: where its last sub-unit begins; None: it has one

@@ -39,6 +39,7 @@ QUICK_PROBES = "quick_probes"  #: answered before all that waits
 
 UNITS = "units"  #: brokers have addresses, and tell things to all members of their cluster
 HIERARCHY = "hierarchy"  #: brokers form clusters, and units above these
+RELOCATION = "relocation"  #: brokers move as a whole unit into another context
 PROFILES = "profiles"  #: brokers tell each other what their links cost and their clients want
 
 KEPT_EVENTS = "kept_events"  #: a broker sends a client that moves to it what it has missed
@@ -74,6 +75,7 @@ FOR_CLIENTS = (
     ACTIVE_LEVELS,
     WHY,
     OPERATE,
+    RELOCATION,
     DRILL,
     RETAINED,
     QUEUES,
@@ -85,7 +87,18 @@ FOR_CLIENTS = (
 OF_CLIENTS = (ASKS, MISSED, ACTIVE, ACTIVE_LEVELS, PAGES, LEAVING, RETAINED)
 
 CAPABILITIES = frozenset(
-    {EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES, UNITS, HIERARCHY, PROFILES, NAMES, DECLARED}
+    {
+        EXPRESS,
+        STREAMS,
+        SECURE_STATES,
+        QUICK_PROBES,
+        UNITS,
+        HIERARCHY,
+        RELOCATION,
+        PROFILES,
+        NAMES,
+        DECLARED,
+    }
 )
 
 

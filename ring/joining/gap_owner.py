@@ -24,7 +24,7 @@ from ring.circle.neighbourhood import ROW, Neighbourhood
 from ring.core import Core, Timer
 from ring.geometry import FIRST_ID, SECOND_ID, between, clockwise, gap, midway
 from ring.joining.gap_choice import Choice, Request, Sight, Verdict, choose
-from ring.joining.guide import Guide, Lead, NoGuide, Way
+from ring.joining.guide import Guide, Lead, NoGuide, Way, is_place
 from ring.joining.span import Span, choose_inside, nearest_before
 from ring.wire.messages import (
     MAX_HOPS,
@@ -64,6 +64,8 @@ class GapOwner:
             self._accept(self._reserved[newcomer.uid])
         elif request.asks and not Span(request.lo, request.hi).holds(core.member.ring_id):
             self._ask(request, Span(request.lo, request.hi))
+        elif request.asks and is_place(request.lo, request.hi):
+            self._refuse(request, "another broker stands at that place")
         elif request.asks or not (request.insert or request.lo != request.hi):
             self._follow(request, self.guide.lead(newcomer, request.wish, core.now))
         else:
@@ -203,7 +205,12 @@ class GapOwner:
 
     def _give(self, request: JoinRequest, place: int) -> None:
         newcomer, is_led = request.newcomer, request.lo != request.hi
-        judgement = self.guide.judge(newcomer, place, is_led=is_led or bool(request.wish))
+        judgement = self.guide.judge(
+            newcomer,
+            place,
+            is_led=is_led or bool(request.wish),
+            is_aimed=request.asks and is_place(request.lo, request.hi),
+        )
         if judgement is not None:
             self._turn_away(request, judgement)
             return

@@ -13,6 +13,7 @@ from enum import Enum, auto
 from typing import Protocol
 
 from overlay.ids import Nanos, Peer
+from ring.geometry import RING_SIZE
 from ring.wire.messages import Wish
 
 
@@ -42,6 +43,24 @@ class Lead:
 ANYWHERE = Lead(Way.ANYWHERE)
 
 
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """Where a broker that was on the ring is to stand now: in an arc, or at the place ``lo``."""
+
+    lo: int
+    hi: int  #: of an arc that is one place: the next place
+
+    @property
+    def is_place(self) -> bool:
+        """Whether it is one place alone."""
+        return is_place(self.lo, self.hi)
+
+
+def is_place(lo: int, hi: int) -> bool:
+    """Say whether an arc is one place alone."""
+    return hi == (lo + 1) % RING_SIZE
+
+
 class Guide(Protocol):
     """What the layer above knows of places."""
 
@@ -49,13 +68,19 @@ class Guide(Protocol):
     def wish(self) -> Wish:
         """What this broker itself wishes, as a newcomer."""
 
+    def aim(self, now: Nanos) -> Aim | None:
+        """Say where this broker itself is to stand, as a newcomer; None: where the wish leads."""
+
     def lead(self, newcomer: Peer, wish: Wish, now: Nanos) -> Lead:
         """Say where a newcomer is to stand."""
 
-    def judge(self, newcomer: Peer, place: int, *, is_led: bool) -> Lead | None:
+    def judge(
+        self, newcomer: Peer, place: int, *, is_led: bool, is_aimed: bool = False
+    ) -> Lead | None:
         """Say what is to become of a newcomer that would get a place beside this member.
 
         None: it gets it. ``is_led``: it is to stand in a certain arc; others may stand elsewhere.
+        ``is_aimed``: it is to stand at just this place, as it was on the ring before.
         """
 
 
@@ -64,10 +89,16 @@ class NoGuide:
 
     wish: Wish = ()
 
+    def aim(self, now: Nanos) -> Aim | None:
+        """Stand anywhere."""
+        return None
+
     def lead(self, newcomer: Peer, wish: Wish, now: Nanos) -> Lead:
         """Let the ring choose."""
         return ANYWHERE
 
-    def judge(self, newcomer: Peer, place: int, *, is_led: bool) -> Lead | None:
+    def judge(
+        self, newcomer: Peer, place: int, *, is_led: bool, is_aimed: bool = False
+    ) -> Lead | None:
         """Let everybody in."""
         return None

@@ -225,6 +225,13 @@ class Newcomer:
         self.contact = core.rng.choice(nearest)[1]
         self.phase = Phase.ASKING
         core.arm(Timer.JOIN, "", core.config.join_ns)
+        aim = self.guide.aim(core.now)
+        if aim is not None:
+            core.send(
+                self.contact,
+                JoinRequest(core.peer, 0, insert=False, lo=aim.lo, hi=aim.hi, asks=aim.is_place),
+            )
+            return
         # The owner of a gap may be one that cannot reach us: after that the contact itself, which
         # we are linked to, is to find room beside it.
         hops = core.config.join_hops if self._unanswered >= UNANSWERED else 0

@@ -9,7 +9,7 @@ Step by step
     hears of it).
 Whole brokers
     ``service`` (a ring of them with clients, and the verbs that break it), ``forgers`` (false
-    brokers, who tell it lies).
+    brokers, who tell it lies), ``unit_joins`` (a whole unit is to join another context).
 """
 
 from __future__ import annotations

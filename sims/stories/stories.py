@@ -52,7 +52,7 @@ from sims.stories.records import (
     slow_handovers,
 )
 from sims.stories.scopes import scopes
-from sims.stories.units import unit_kills, unit_splits, unit_topics
+from sims.stories.units import unit_joins, unit_kills, unit_splits, unit_topics
 
 Story = Callable[[int], list[str]]
 
@@ -109,6 +109,7 @@ STORIES: tuple[Story, ...] = (
     event_topics,
     event_forgeries,
     unit_topics,
+    unit_joins,
     unit_kills,
     unit_splits,
 )

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import random
 
+from ges.units.planner import UnitsConfig
+from ges.units.unit_names import parse_unit
 from overlay.rng import rng_for
 from overlay.trace_schema import Fate
 from sims.experiments.service import Service
+from sims.experiments.unit_joins import joining
 from sims.verdicts.judged import Verdict
 from sims.workloads.traffic import Flowing
 from sims.world.world import CrashMode
@@ -64,6 +67,28 @@ def unit_topics(seed: int) -> list[str]:
     if stuck := service.counters["events_stuck"]:
         return [f"{stuck} events found no way"]
     return _findings(service.finish(settle_s=5))
+
+
+def unit_joins(seed: int) -> list[str]:
+    """A super-cluster joins another super-super-cluster: its own number alone is new in there."""
+    service = Service(seed, units=UnitsConfig(LIMIT))
+    for unit in ("eu/fra/a", "eu/fra/b", "eu/fra/b", "eu/fra/c", "us/nyc/x"):
+        service.start(service.uids[:1], unit=parse_unit(unit))
+        service.run(2)
+    service.rest_units()
+    *moving, other = service.uids
+    service.subscribe_everywhere()
+    service.publish(other, Flowing(rate=RATE))
+    brokers = {uid: broker.node for uid, broker in service.brokers.items()}
+    before = {uid: str(brokers[uid].units.address) for uid in moving}
+    first, command = joining(brokers, moving, [other], 2)
+    service.give(first, command)
+    service.run(20)
+    verdict = service.finish(settle_s=5)
+    after = {uid: str(brokers[uid].units.address) for uid in moving}
+    wanted = {uid: address.replace("0.0.", "1.1.", 1) for uid, address in before.items()}
+    found = [f"{u[:8]} is {after[u]}, not {wanted[u]}" for u in moving if after[u] != wanted[u]]
+    return found or _findings(verdict)
 
 
 def _flow(service: Service, rng: random.Random) -> None:

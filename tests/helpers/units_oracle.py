@@ -7,8 +7,9 @@ from collections.abc import Iterable
 
 from ges.units.arcs import WHOLE, Arc
 from ges.units.table import arc_of
-from ges.units.unit_rows import unit_at
+from ges.units.unit_rows import unit_arcs, unit_at
 from ges.units.units_part import UnitsPart
+from ges.wire.unit_messages import UnitTable
 from ring.wire.messages import Member
 
 
@@ -22,6 +23,16 @@ def findings(brokers: Iterable[tuple[Member | None, UnitsPart]], limit: int) -> 
     if addresses["None"]:
         found.append(f"{addresses['None']} brokers without an address")
     return found
+
+
+def empty(table: UnitTable, places: Iterable[int]) -> list[int]:
+    """Return the numbers of units in a table in whose arcs nobody stands."""
+    standing = [*places]
+    return [
+        row.number
+        for row, arc in unit_arcs(table)
+        if not any(arc.holds(place) for place in standing)
+    ]
 
 
 def _judge(

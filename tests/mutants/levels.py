@@ -7,6 +7,8 @@ from typing import Any
 from ges.gateways.gates import Gates
 from ges.routing.entering import Entering
 from ges.statements.statements_part import StatementsPart
+from ges.units.contexts import Contexts
+from ges.units.relocating import Relocating
 from tests.mutants.mutant import Chapter, Method, around
 
 LEVELS = Chapter(first="units")
@@ -77,4 +79,17 @@ LEVELS.add(
     "gates-not-told",
     "members do not tell each other of their links to other units",
     around(Gates, "update", _untold),
+)
+
+# ── whole units that join others ──────────────────────────────────────────────────────────────────
+
+LEVELS.add(
+    "parts-not-brought",
+    "who comes to the new place of its unit does not bring the tables of what is in it",
+    (Contexts, "settle_in", lambda self, tables, now: []),
+)
+LEVELS.add(
+    "nobody-follows",
+    "who hears that one of its unit is in the new place stays where it is",
+    (Relocating, "on_relocated", lambda self, uid, relocated, now: []),
 )

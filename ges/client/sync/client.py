@@ -18,7 +18,15 @@ from ges.client.sync.subscription import Subscription
 from ges.client.sync.thread import ClientThread
 from ges.wire.delivered import Event
 from ges.wire.drill_messages import Drilled, Question
-from ges.wire.operator_messages import ClientList, ClientsRequest, Drain, Kick
+from ges.wire.operator_messages import (
+    ClientList,
+    ClientsRequest,
+    Drain,
+    Kick,
+    UnitJoin,
+    UnitJoining,
+    UnitJoinQuestion,
+)
 from ges.wire.status import Status
 from ges.wire.why import Why
 from ges.wire.why_event import WhyEvent
@@ -249,6 +257,16 @@ class Client:
             ClientClosed: the client is closed.
         """
         return self._thread.call(self._client.operate(question))
+
+    def join_unit(self, question: UnitJoin | UnitJoinQuestion) -> UnitJoining:
+        """Ask the broker to let its unit join another context, or how far it is with that.
+
+        Raises:
+            OperationRefused: this client may not, or it cannot be done, and why.
+            ConnectionLost: there is no broker.
+            ClientClosed: the client is closed.
+        """
+        return self._thread.call(self._client.join_unit(question))
 
     def drill(self, question: Question) -> Drilled:
         """Ask the broker as a drill does: to break itself, or what it has seen.

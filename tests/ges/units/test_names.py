@@ -194,8 +194,8 @@ def test_a_broker_that_is_alone_in_a_unit_called_otherwise_calls_it_as_it_wishes
     alone = ring.start_in("eu/fra")
     ring.rest()
     ring.agree(SETTLED_S)
-    placement = ring.brokers[alone].units.placement
-    placement._names, ring.wanted[alone] = ("eu", "fra", "a"), "eu/fra/a"
+    contexts = ring.brokers[alone].units.placement._contexts
+    contexts.names, ring.wanted[alone] = ("eu", "fra", "a"), "eu/fra/a"
     ring.run(40)
     ring.agree(1)
     assert [fact for _, _, fact in ring.facts if isinstance(fact, Rejoining)] == []

@@ -13,10 +13,10 @@ from ges.units.planner import (
     URGENT_NS,
     Planner,
     UnitsConfig,
-    UnitsHeld,
 )
 from ges.units.spread import Spread
 from ges.units.table import TAKEOVER_EPOCHS
+from ges.units.units_held import UnitsHeld
 from ges.wire.unit_messages import (
     MemberRow,
     UnitHandover,

@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 
 from ges.units.planner import UnitsConfig
+from ges.units.unit_names import parse_unit
 from overlay.ids import nanos
+from overlay.trace_schema import Fate
 from sims.experiments.service import Service
+from sims.experiments.unit_joins import joining
 from sims.workloads.traffic import Flowing
 from sims.world.world import CrashMode
+from tests.helpers import units_oracle
 
 
 def addresses(service: Service) -> list[str]:
@@ -77,3 +81,52 @@ def test_clients_miss_nothing_while_clusters_are_split_and_folded(seed: int) -> 
     verdict = service.finish()
     assert verdict.findings == []
     assert verdict.lost == {}
+
+
+def standing(service: Service, moving: list[str]) -> list[str]:
+    """Return what is wrong with the units, and who of these has no address."""
+    alive = (service.brokers[uid] for uid in service.alive)
+    found = units_oracle.findings(((each.node.ring.member, each.node.units) for each in alive), 3)
+    addresses = {uid: service.brokers[uid].node.units.address for uid in moving}
+    return found + [uid for uid, address in addresses.items() if address is None]
+
+
+@pytest.mark.parametrize(
+    ("seed", "each"), [(0, 1), *(pytest.param(n, 3, marks=pytest.mark.soak) for n in range(4))]
+)
+def test_clients_miss_nothing_while_their_unit_joins_another(seed: int, each: int) -> None:
+    """H08: with nine brokers that move in the long run, and a limit of 3; clients stay attached."""
+    service = Service(seed, units=UnitsConfig(limit=3))
+    service.excuse = lambda *args, **more: None  # type: ignore[method-assign]
+    for unit in (*(f"eu/fra/{name}" for name in "abc" for _ in range(each)), "us/nyc/x"):
+        service.start(service.uids[:1], unit=parse_unit(unit))
+        service.run(2)
+    service.rest()
+    service.rest_units()
+    *moving, other = service.uids
+    service.subscribe_everywhere()
+    for uid in (*moving[::2], other):
+        service.publish(uid, Flowing(rate=20.0))
+    service.run(3)
+    connections = [client.connection for client in service.clients]
+    brokers = {uid: broker.node for uid, broker in service.brokers.items()}
+    before = {uid: str(brokers[uid].units.address) for uid in moving}
+    first, command = joining(brokers, moving, [other], 2)
+    service.give(first, command)
+    service.run(3)
+    for _ in range(20):
+        if not standing(service, moving):
+            break
+        service.run(1)
+    assert standing(service, moving) == []
+    service.run(5)
+    after = {uid: str(brokers[uid].units.address) for uid in moving}
+    assert {after[uid] for uid in moving} == {
+        before[uid].replace("0.0.", "1.1.", 1) for uid in moving
+    }
+    assert all(connections)
+    assert [client.connection for client in service.clients] == connections
+    verdict = service.finish()
+    assert verdict.findings == []
+    assert verdict.lost == {}
+    assert verdict.fates[Fate.ONCE] > 1000 * each

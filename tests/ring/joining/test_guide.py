@@ -14,7 +14,7 @@ from ring.facts import JoinDelayed, JoinRejected, Move, Rejoining
 from ring.geometry import RING_SIZE, clockwise, gap
 from ring.joining.gap_choice import Request, Sight, Verdict
 from ring.joining.gap_owner import GUIDED_HOPS
-from ring.joining.guide import ANYWHERE, Lead, Way
+from ring.joining.guide import ANYWHERE, Aim, Lead, Way
 from ring.joining.span import Span, choose_inside
 from ring.wire.messages import JoinAccept, JoinRefuse, JoinRequest, Peers, Wish
 from tests.helpers.bench import Bench, member, opened, peer, sent, told, uid
@@ -31,11 +31,17 @@ class Guide:
     says: Lead = ANYWHERE
     wish: Wish = ()
     judges: Lead | None = None
+    aims: Aim | None = None
 
     def lead(self, newcomer: Peer, wish: Wish, now: Nanos) -> Lead:
         return self.says
 
-    def judge(self, newcomer: Peer, place: int, *, is_led: bool) -> Lead | None:
+    def aim(self, now: Nanos) -> Aim | None:
+        return self.aims
+
+    def judge(
+        self, newcomer: Peer, place: int, *, is_led: bool, is_aimed: bool = False
+    ) -> Lead | None:
         return self.judges
 
 
@@ -168,3 +174,32 @@ def test_whoever_is_asked_the_place_lies_in_the_arc(
             return
         here, asked = choice.ring_id, choice.verdict is Verdict.ASK
     raise AssertionError("the request has not come to an end")
+
+
+def test_one_that_is_aimed_asks_for_just_that_place() -> None:
+    """Its whole unit moves: it does not say what it wishes, and no guide leads it elsewhere."""
+    bench = Bench.on_ring(RING, 4 * U)
+    bench.node.be_guided(Guide(wish=("eu",), aims=Aim(11 * U, 11 * U + 1)))
+    assert told(bench.give(Move("its unit moves")), Rejoining) != []
+    contact = member(2 * U)
+    bench.up(contact)
+    [(_, request)] = sent(bench.measure(contact), JoinRequest)
+    assert (request.lo, request.hi, request.asks) == (11 * U, 11 * U + 1, True)
+    assert (request.wish, request.insert) == ((), False)
+
+
+def test_the_owner_of_the_gap_gives_just_the_place_that_is_asked_for() -> None:
+    bench = guided(4 * U, Lead(Way.NEVER, reason="the guide is not asked"))
+    place = 7 * U + 5
+    [(_, accept)] = sent(ask(bench, wish=(), lo=place, hi=place + 1, asks=True), JoinAccept)
+    assert accept.ring_id == place
+    other = guided(12 * U, ANYWHERE)
+    passed_on = ask(other, wish=(), lo=place, hi=place + 1, asks=True)
+    assert sent(passed_on, JoinAccept) == [], "it owns another gap"
+
+
+def test_a_place_at_which_somebody_stands_is_not_given_twice() -> None:
+    bench = guided(4 * U, ANYWHERE)
+    aimed = ask(bench, wish=(), lo=4 * U, hi=4 * U + 1, asks=True)
+    [(_, refuse)] = sent(aimed, JoinRefuse)
+    assert refuse == JoinRefuse(full=False, reason="another broker stands at that place")

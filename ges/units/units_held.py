@@ -1,0 +1,77 @@
+"""The table of the units of one level, as one broker holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ges.units.arcs import WHOLE, Arc
+from ges.units.table import arc_of, counts, digest_of
+from ges.wire.unit_messages import TOP_LEVEL, UnitTable
+from overlay.ids import Nanos
+from overlay.machine import Effect
+
+
+class UnitsHeld:
+    """The table of the units of one level in the context of this broker."""
+
+    def __init__(self, level: int) -> None:
+        """Begin without a table."""
+        self.level = level
+        self.table: UnitTable | None = None
+        self.digest = 0  #: 0: there is no table
+        self.arc: Arc = WHOLE  #: of the context
+        self.is_placed = level == TOP_LEVEL  #: the arc is known
+
+    @property
+    def steward(self) -> str | None:
+        """Uid of who made the table."""
+        return self.table.steward if self.table is not None else None
+
+    @property
+    def fits(self) -> bool:
+        """There is a table, and it is about the arc of the context."""
+        return self.table is not None and arc_of(self.table) == self.arc
+
+    @property
+    def covers(self) -> bool:
+        """There is a table, and it says whose every place of the context is."""
+        return self.table is not None and arc_of(self.table).covers(self.arc)
+
+    def loses(self, table: UnitTable) -> bool:
+        """Say whether another table counts here; not if they are the same."""
+        if not self.is_placed or arc_of(table) != self.arc:
+            return False
+        return self.table is None or not self.fits or counts(table, self.table)
+
+    def beats(self, table: UnitTable) -> bool:
+        """Say whether this one counts where it meets another of the same context."""
+        if self.table is None or not self.fits or arc_of(table) != self.arc:
+            return False
+        return counts(self.table, table)
+
+    def put(self, table: UnitTable) -> None:
+        """Hold this table from now on."""
+        self.table = table
+        self.digest = digest_of(table)
+
+
+class ComparedUnits:
+    """A table of units, as neighbours compare it."""
+
+    def __init__(self, held: UnitsHeld, pull: Callable[[str, Nanos], list[Effect]]) -> None:
+        self._held = held
+        self._pull = pull
+
+    @property
+    def digest(self) -> int:
+        """Of the table."""
+        return self._held.digest
+
+    def on_differs(self, uid: str, now: Nanos) -> list[Effect]:
+        """Another broker has another table: ask for it."""
+        return self._pull(uid, now)
+
+
+def arc_held(held: UnitsHeld) -> Callable[[], Arc]:
+    """Return what says which arc a table is to be about, as it is then."""
+    return lambda: held.arc
