@@ -15,9 +15,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
+from ges.units.address import UNIT_LIMIT
 from ges.units.planner import UnitsConfig
+from ges.units.unit_names import parse_unit
 from overlay.ids import Nanos, Peer, nanos
 from overlay.machine import Fact, Input
 from overlay.multigraph.probes import Pace
@@ -28,6 +31,7 @@ from ring.facts import Found, Join, Joined, Left, Rejoining
 from sims.errors import InvariantViolated
 from sims.verdicts.deliveries import Deliveries
 from sims.verdicts.judged import Excuse, Verdict
+from sims.verdicts.units import unit_findings
 from sims.workloads.traffic import Flowing, Publisher, Subscriber
 from sims.world.brokers import WholeBroker
 from sims.world.clients import ClientUser, SimulatedClient
@@ -127,13 +131,16 @@ class Service:
 
     # ── what is done to it ────────────────────────────────────────────────────────────────────
 
-    def start(self, contacts: Sequence[str], uid: str | None = None) -> str:
-        """Start a broker that joins through ``contacts``; without any it founds a ring."""
+    def start(self, contacts: Sequence[str], uid: str | None = None, unit: str = "") -> str:
+        """Start a broker that joins through ``contacts``; without any it founds a ring.
+
+        ``unit``: names of the unit that it wishes to be in, such as ``eu/fra/a``.
+        """
         if uid is None:
             uid = f"{rng_for(self._seed, 'uid', len(self.brokers)).getrandbits(128):032x}"
         before = self.brokers.get(uid)
         incarnation = 1 if before is None else before.node.peer.incarnation + 1
-        broker = self._add(uid, incarnation)
+        broker = self._add(uid, incarnation, unit)
         urls = tuple(self.brokers[other].url for other in contacts)
         broker.join(Join(urls) if urls else Found())
         return uid
@@ -343,6 +350,12 @@ class Service:
             verdict.findings += [f"{client.name}: {error}" for error in client.protocol_errors]
         return verdict
 
+    def unit_findings(self) -> list[str]:
+        """Return all that keeps the units from being in order; see :mod:`sims.verdicts.units`."""
+        nodes = [self.brokers[uid].node for uid in self.alive]
+        limit = self._units.limit if self._units is not None else UNIT_LIMIT
+        return unit_findings(((node.ring.member, node.units) for node in nodes), limit)
+
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _grow(self, n: int) -> None:
@@ -352,7 +365,10 @@ class Service:
             self.start(self.uids)
             self.run(0.05)
 
-    def _add(self, uid: str, incarnation: int) -> WholeBroker:
+    def _add(self, uid: str, incarnation: int, unit: str = "") -> WholeBroker:
+        units = self._units
+        if unit:
+            units = replace(units or UnitsConfig(), names=parse_unit(unit))
         url = f"chordal://{uid[:12]}.test:9470"
         broker = self.brokers[uid] = WholeBroker(
             self.network,
@@ -362,7 +378,7 @@ class Service:
             on_fact=self._on_fact,
             on_sent=lambda about: self.on_sent(about),
             pace=self._pace,
-            units=self._units,
+            units=units,
         )
         self.network.add(broker)
         return broker
