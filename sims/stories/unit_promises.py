@@ -6,7 +6,6 @@ event has exactly the places to go to that ``docs/hierarchy.md`` gives it.
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from ges.wire.client_messages import Level
 from ges.wire.events import Options
 from ges.wire.names import name_filter
 from ges.wire.realms import Realm
-from overlay.ids import LinkClass, Nanos, short
+from overlay.ids import Nanos, short
 from overlay.rng import rng_for
 from sims.experiments.service import Service
 from sims.workloads.readers import Reader
