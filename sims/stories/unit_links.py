@@ -25,7 +25,7 @@ PARK_MS = 300_000
 
 
 def unit_secrets(seed: int) -> list[str]:
-    """A cluster's secure part breaks: secure events for it are refused, or wait until it is whole."""
+    """A cluster's secure part breaks: secure events for it are refused, or they wait."""
     rng = rng_for(seed, "stories", "unit-secrets")
     service = Service.of_clusters(SIZE, LIMIT, seed, secure=True)
     clusters = _clusters(service)
@@ -73,7 +73,7 @@ def unit_secrets(seed: int) -> list[str]:
 
 
 def unit_losses(seed: int) -> list[str]:
-    """Links are lost inside a cluster and between clusters: all say how bad it is, and are right."""
+    """Links are lost inside a cluster and between clusters: all say rightly how bad it is."""
     rng = rng_for(seed, "stories", "unit-losses")
     service = Service.of_clusters(SIZE, HALF, seed)
     clusters = _clusters(service)

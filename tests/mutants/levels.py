@@ -11,8 +11,8 @@ from ges.gateways.graph import ALL_NODES
 from ges.gateways.losses import Severity
 from ges.gateways.naming import Naming
 from ges.gateways.paths import NOBODY, Paths
+from ges.profiles.interest import interest_in
 from ges.routing import audience, entering, mask_plan, router
-from ges.routing.choosing import Choosing
 from ges.routing.entering import Entering
 from ges.routing.reach import Reach
 from ges.routing.realms import Realms
@@ -100,7 +100,7 @@ LEVELS.add(
 LEVELS.add(
     "doubt-not-stated",
     "a steward states nothing for members or units of which it knows nothing",
-    (statements_part, "everything", lambda: Interest("$nobody", 7)),
+    (statements_part, "everything", lambda: interest_in("nobody/wants/that")),
 )
 
 
@@ -238,11 +238,6 @@ LEVELS.add(
     "groups-served-in-each-unit",
     "a queue group that a source gave to another unit is served here as well",
     (Sharing, "_is_first", _first_in_each),
-)
-LEVELS.add(
-    "groups-not-given-on",
-    "who lets an event into a unit does not choose who serves a group in there",
-    (Choosing, "inside", lambda self, event, key, level, tried=0: None),
 )
 LEVELS.add(
     "old-addresses-not-corrected",
