@@ -6,7 +6,8 @@ Whether it holds together
     its own).
 How good it is
     ``hops``, ``resilience`` (routes while many are dead), ``traffic``,
-    ``far_death`` (what one death costs a quiet ring, and how far it is heard of).
+    ``far_death`` (what one death costs a quiet ring, and how far it is heard of), ``growth`` (what
+    units cost, from 8 brokers to 1,000).
 What they measure in
     ``rings`` (large rings in virtual time), ``tables`` (rings as tables of ids and links).
 """

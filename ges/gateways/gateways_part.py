@@ -52,6 +52,7 @@ UNMEASURED_NS = nanos(0.002)  #: cost of a link that is not measured yet
 GATHER_NS = nanos(0.05)  #: between two states told of who is linked ...
 COST_NS = nanos(8.0)  #: ... and of costs alone
 PULL_NS = nanos(0.3)  #: between two questions for states
+COMPUTE_NS = nanos(0.002)  #: news of other members' links are reckoned with together after this
 
 ALL_NODES = 2**256 - 1
 NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
@@ -112,6 +113,8 @@ class GatewaysPart(Part):
         self._is_touched = False  #: links or members have changed
         self._is_again = False  #: this broker's own state is to be told even if it is known
         self._is_stale = False  #: the graphs are to be made anew
+        self._computed_at: Nanos | None = None  #: when that was done last
+        self._news_due: Nanos | None = None  #: when it is to be done for news of others
         self._members_changes = 0
         self._told_at: Nanos | None = None
         self._told_links: frozenset[LinkKey] = frozenset()
@@ -262,10 +265,8 @@ class GatewaysPart(Part):
 
     def next_deadline(self) -> Nanos | None:
         """Return when to see what links cost, or None."""
-        looked, rested = self._look_at, self._naming.rest_at
-        if looked is None or rested is None:
-            return rested if looked is None else looked
-        return min(looked, rested)
+        deadlines = self._look_at, self._naming.rest_at, self._news_due
+        return min((due for due in deadlines if due is not None), default=None)
 
     def settle(self, now: Nanos) -> list[Effect]:
         """Tell of this broker's links, and compute the next hops."""
@@ -283,8 +284,9 @@ class GatewaysPart(Part):
         if self._is_touched:
             self._is_touched = False
             effects += self._tell(now)
-        if self._is_stale:
+        if self._is_stale or (self._news_due is not None and self._news_due <= now):
             self._is_stale = False
+            self._computed_at, self._news_due = now, None
             self._compute()
         return effects
 
@@ -444,7 +446,10 @@ class GatewaysPart(Part):
 
     def _learn(self, state: LinkState, now: Nanos) -> list[Effect]:
         if self.states.learn(state):
-            self._is_stale = True
+            # A cluster that forms hears of 63 others within milliseconds.
+            if self._news_due is None:
+                rested = now if self._computed_at is None else self._computed_at + COMPUTE_NS
+                self._news_due = max(now, rested)
             if state.origin == self._ring.peer.uid:
                 self._is_touched = True  # of an earlier life: told anew
                 self._told_at = None

@@ -84,6 +84,8 @@ class Contexts:
         self._empty: dict[tuple[int, int, int], Nanos] = {}  #: level and arc: when to report
         self._pulled_at: Nanos | None = None
         self._told_limit = config.limit
+        self._numbers: tuple[int, ...] | None = None
+        self._numbers_of: tuple[tuple[UnitTable, ...], int | None] = ((), None)  #: what they are by
         for level, planner in self.planners.items():
             kind = Kind.CLUSTERS + level - 1
             spread.register(kind, UnitTable, self._on_told)
@@ -117,8 +119,14 @@ class Contexts:
     @property
     def numbers(self) -> tuple[int, ...] | None:
         """The numbers of this broker's units, from the top; None: they are not known."""
-        found = [self.unit(level) for level in LEVELS]
-        return None if None in found else tuple(row.number for row in found if row is not None)
+        member = self._around.member
+        key = self.tables, member.ring_id if member is not None else None
+        if key != self._numbers_of:
+            found = [self.unit(level) for level in LEVELS]
+            known = tuple(row.number for row in found if row is not None)
+            self._numbers_of = key
+            self._numbers = known if len(known) == len(found) else None
+        return self._numbers
 
     # ── tables of others ──────────────────────────────────────────────────────────────────────
 

@@ -113,9 +113,9 @@ class Office:
     def is_in_office(self) -> bool:
         """Whether this broker may change the table."""
         table = self._held.table
-        if table is None or not self._held.fits or not self.is_first:
+        if table is None or table.steward != self._around.peer.uid:
             return False
-        return table.steward == self._around.peer.uid
+        return self._held.fits and self.is_first
 
     def follow(self, now: Nanos) -> list[Effect]:
         """Take office or hand it over, as the ring has it."""

@@ -6,8 +6,8 @@ are not all waited for, or the slowest of them would hold up all others:
 
 - if all of them that were fed are crowded, until one of those that are fast has room;
 - for the other fast ones after that, and if one that was fed has room all along, as long as the
-  allowance lasts, once their queues are a quarter full: before that nothing is in danger, and who waits
-  makes others late;
+  allowance lasts, once their queues are a quarter full: before that nothing is in danger, and who
+  waits makes others late;
 - for new ones, of which it is not known yet whether they are fast, as long as the allowance lasts,
   and not where another subscriber's queue has room;
 - for slow ones not at all.

@@ -22,7 +22,7 @@ from ges.units.address import UNIT_LIMIT
 from ges.units.planner import UnitsConfig
 from ges.units.unit_names import parse_unit
 from overlay.ids import Nanos, Peer, nanos
-from overlay.machine import Fact, Input
+from overlay.machine import Fact, Input, MessageReceived
 from overlay.multigraph.probes import Pace
 from overlay.rng import rng_for
 from overlay.trace_schema import Why
@@ -39,11 +39,13 @@ from sims.world.network import DISTANCES, Latency
 from sims.world.processes import Cut, Network
 from sims.world.timeline import Timeline
 from sims.world.warm import spread_evenly, start_warm
+from sims.world.warm_units import laid_out
 from sims.world.world import CrashMode
 
 SETTLE_S = 11.0  #: for the last events to come, and for gaps to be given up
 REST_S = 200.0  #: brokers get so long to become one ring; small rings knock rarely
 UNITS_PAUSE_NS = nanos(3.0)  #: between two changes of one unit, where clusters are to form soon
+LOOK_S = 0.005  #: warm rings are whole after a few of these
 UNITS_LOOK_S = 10.0  #: after so long units may have settled, and events name them
 UNITS_LOOKS = 24  #: so often that is looked at
 AWAY_NS = nanos(2.0)  #: what was published so long before a broker is off the ring may miss it
@@ -127,6 +129,26 @@ class Service:
         service = cls(seed, secure=secure, units=UnitsConfig(limit, UNITS_PAUSE_NS))
         service._grow(n)
         service.rest_units(calm)
+        return service
+
+    @classmethod
+    def of_clusters_at_once(cls, n: int, limit: int, seed: int = 1) -> Service:
+        """Return ``n`` brokers whose units are there from the beginning, and know of each other.
+
+        Raises:
+            InvariantViolated: they do not hold together.
+        """
+        service = cls(seed, units=UnitsConfig(limit), keeps_alive=False)
+        service.start_warm(n)
+        while not service.is_whole:
+            service.run(LOOK_S)
+        rings = {uid: broker.node.ring for uid, broker in service.brokers.items()}
+        members = [ring.member for ring in rings.values() if ring.member is not None]
+        members.sort(key=lambda member: member.ring_id)
+        for uid, tables in laid_out(members, limit):
+            for table in tables:
+                service.give(uid, MessageReceived(rings[uid].right[0].uid, table))
+        service.rest_units()
         return service
 
     # ── what is done to it ────────────────────────────────────────────────────────────────────

@@ -7,7 +7,8 @@ Time and distance
 Rings
     ``world`` (machines alone, whose messages are objects), ``quiet`` (the same without heartbeats
     that change nothing), ``calm_answers`` (pings and questions to chords there), ``faults`` (loss,
-    separated pairs, traffic), ``partitions``, ``warm`` (a ring that is whole at once).
+    separated pairs, traffic), ``partitions``, ``warm`` (a ring that is whole at once),
+    ``warm_units`` (whose units are there at once).
 Whole brokers, whose messages and events are bytes
     ``processes`` (and the byte streams between them), ``connections`` (queues before these),
     ``greeting``, ``links``, ``sessions``, ``brokers`` (all of it in one process), ``clients``.

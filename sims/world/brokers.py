@@ -32,7 +32,7 @@ from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Nanos, Peer, nanos
 from overlay.limits import LIMITS
 from overlay.links.counted_log import CountedLog
-from overlay.machine import CloseLink, Effect, Fact, Input, Notify, OpenLink, Send
+from overlay.machine import CloseLink, Effect, Fact, Input, Message, Notify, OpenLink, Send
 from overlay.multigraph.probes import Pace
 from overlay.queues.resend import Item
 from overlay.wire.codec import FrameReader, FrameRun
@@ -92,6 +92,7 @@ class WholeBroker(Process):
         self._is_machine_touched = self._is_stack_touched = True
         self._leaves_by: Nanos = 0
         self.counters: Counter[str] = Counter()
+        self.sent: Counter[type[Message]] = Counter()  #: control messages, by what they say
         self.node = node = BrokerNode(config, peer, rng, pace=pace, units=units)
         log = CountedLog(self.counters, _SILENT, self.now)
         self.table = table = LinkTable(peer.uid)
@@ -230,6 +231,7 @@ class WholeBroker(Process):
                 else:
                     link.connection.send(frame)
                 self.counters["control_messages_sent"] += 1
+                self.sent[type(effect.message)] += 1
             elif isinstance(effect, OpenLink):
                 self._told_sent(effect.about)
                 is_changed = True

@@ -63,7 +63,7 @@ def test_options_that_make_no_sense_are_named(options: str, words: str) -> None:
 async def test_who_goes_on_pointing_at_a_killed_broker_is_found(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    watch = Watch(Fleet(tmp_path, 1, "lan", random.Random(1), None), found_out_ns=nanos(2))
+    watch = Watch(Fleet(tmp_path, 1, (), random.Random(1), None), found_out_ns=nanos(2))
     killed, beside = member(30), Snapshot(member(20), (), (member(30), member(40)))
     watch.killed(killed)
     for seconds, ghosts in ((0, 0), (2, 0), (1, 1)):

@@ -23,6 +23,7 @@ from benchmarks.campaigns.live.processes import cores
 from benchmarks.campaigns.live.rounds import Fault
 from benchmarks.campaigns.live.simulated import known, simulated
 from benchmarks.campaigns.live.soak import Outcome, Plan, judge, say, soak
+from ges.units.address import UNIT_LIMIT
 from sims.world.world import CrashMode
 
 LEAST_SIMULATED = 40  #: crashes
@@ -39,6 +40,7 @@ def main() -> None:
     plan = Plan(
         folder=folder,
         brokers=options.brokers,
+        unit_limit=options.unit_limit,
         profile=options.profile,
         seed=options.seed,
         minutes=options.minutes,
@@ -69,6 +71,9 @@ def _options() -> argparse.Namespace:
         prog="python -m benchmarks.campaigns.live", description=__doc__.splitlines()[0]
     )
     parser.add_argument("--brokers", type=at_least(1), default=32)
+    parser.add_argument(
+        "--unit-limit", type=at_least(3), default=UNIT_LIMIT, help="sub-units of a unit"
+    )
     parser.add_argument("--minutes", type=above(0), default=3.0, help="of rounds of faults")
     parser.add_argument("--rounds", type=at_least(1), help="stop after that many")
     parser.add_argument("--seed", type=int, default=1, help="of the choice of faults and victims")
@@ -131,7 +136,13 @@ def _report(plan: Plan, outcome: Outcome) -> bool:
         f"{len(outcome.rounds)} rounds, {outcome.looks} states looked at, {outcome.published} "
         f"events published; the soak's own clock was late by {outcome.stall_s:.3f} s at worst"
     )
-    for what in (*outcome.accused, *outcome.findings, *outcome.ghosts, *outcome.errors):
+    for what in (
+        *outcome.accused,
+        *outcome.findings,
+        *outcome.ghosts,
+        *outcome.units,
+        *outcome.errors,
+    ):
         say(f"! {what}")
     if outcome.failure:
         say(f"! {outcome.failure}")

@@ -12,6 +12,7 @@ from benchmarks.campaigns.live.processes import Fleet, LiveBroker, SoakFailed
 from benchmarks.stage.waiting import FIND_SECONDS
 from ges.client import Client, connect
 from ges.errors import ConnectionLost
+from ges.operations.unit_tree import unit_tree
 from ges.operations.walk import Walk, walk_ring
 from ges.wire.status import Status
 from overlay.ids import Nanos, nanos
@@ -64,6 +65,16 @@ async def until_whole(fleet: Fleet, expect: int, limit_s: float) -> Whole:
         if trio.current_time() - started > limit_s:
             told = "\n  ".join(found.findings[:12])
             raise SoakFailed(f"the ring is not whole after {limit_s:.0f} s:\n  {told}")
+        await trio.sleep(WALK_SECONDS)
+
+
+async def until_units_stand(fleet: Fleet, limit_s: float) -> list[str]:
+    """Wait until ``chordal units --check`` would find nothing; return what it finds to the end."""
+    ends = trio.current_time() + limit_s
+    while True:
+        _, found = unit_tree((await walk(fleet, len(fleet.brokers))).brokers)
+        if not found or trio.current_time() > ends:
+            return found
         await trio.sleep(WALK_SECONDS)
 
 

@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -30,7 +30,11 @@ class SoakFailed(Exception):
 class LiveBroker:
     """One broker under its data folder, through all its lives."""
 
-    def __init__(self, folder: Path, number: int, port: int, proxy: int | None) -> None:
+    def __init__(
+        self, folder: Path, number: int, port: int, proxy: int | None, options: Sequence[str]
+    ) -> None:
+        """``options``: of ``chordal serve``, beside those that say where it is."""
+        self._options = options
         self.name = f"broker-{number}"
         self.port = port
         self.proxy = proxy
@@ -57,9 +61,9 @@ class LiveBroker:
         """Whether it has a process that has not ended; it may be frozen."""
         return self._process is not None and self._process.poll() is None
 
-    def start(self, profile: str, seeds: Iterable[str]) -> None:
+    def start(self, seeds: Iterable[str]) -> None:
         """Begin a life; :meth:`ready` waits until it is on the ring."""
-        command = [sys.executable, "-m", "ges.cli.main", "serve", "--profile", profile]
+        command = [sys.executable, "-m", "ges.cli.main", "serve", *self._options]
         command += ["--listen", f"{HOST}:{self.port}", "--data", str(self.data)]
         if self.proxy is not None:
             command += ["--advertise", f"{HOST}:{self.proxy}"]
@@ -164,15 +168,20 @@ class Fleet:
     """All brokers of a soak."""
 
     def __init__(
-        self, folder: Path, size: int, profile: str, rng: random.Random, board: Board | None
+        self,
+        folder: Path,
+        size: int,
+        options: Sequence[str],
+        rng: random.Random,
+        board: Board | None,
     ) -> None:
-        self.profile = profile
+        """``options``: of ``chordal serve``, the same for all brokers."""
         self.board = board
         self._rng = rng
         self.brokers = []
         for number, port in enumerate(free_ports(size, rng)):
             proxy = board.ask("proxy", port) if board is not None else None
-            self.brokers.append(LiveBroker(folder, number, port, proxy))
+            self.brokers.append(LiveBroker(folder, number, port, proxy, options))
 
     @property
     def by_uid(self) -> dict[str, LiveBroker]:
@@ -191,13 +200,13 @@ class Fleet:
     async def form(self) -> None:
         """Start all, as many at a time as are there already, each joining through some of those."""
         first, *others = self.brokers
-        first.start(self.profile, ())
+        first.start(())
         await first.ready()
         started = [first]
         while others:
             batch, others = others[: len(started)], others[len(started) :]
             for broker in batch:
-                broker.start(self.profile, self._seeds(started))
+                broker.start(self._seeds(started))
             for broker in batch:
                 await broker.ready()
             started += batch
@@ -210,7 +219,7 @@ class Fleet:
 
     async def restart(self, broker: LiveBroker) -> None:
         """Begin a new life of a killed broker."""
-        broker.start(self.profile, self._seeds(self.healthy))
+        broker.start(self._seeds(self.healthy))
         if self.board is not None and broker.proxy is not None:
             await broker.listening()
             self.board.ask("heed", broker.proxy)

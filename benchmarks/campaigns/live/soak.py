@@ -21,11 +21,12 @@ from benchmarks.campaigns.live.evidence import (
     times,
 )
 from benchmarks.campaigns.live.figures import Bar, bar
-from benchmarks.campaigns.live.observing import Watch, until_whole
+from benchmarks.campaigns.live.observing import Watch, until_units_stand, until_whole
 from benchmarks.campaigns.live.processes import Fleet, SoakFailed
 from benchmarks.campaigns.live.rounds import WHOLE_LIMIT_SECONDS, Fault, Round, Rounds
 from benchmarks.campaigns.live.simulated import known
 from benchmarks.campaigns.live.traffic import Traffic
+from ges.units.address import UNIT_LIMIT
 from ring.config import profile
 
 KILL_REPAIRED_S = 0.5  #: p99; lan profile on loopback
@@ -33,6 +34,7 @@ STOP_CONFIRMED_S = 2.0
 STOP_REPAIRED_S = 3.0
 #: A broker that is back joins anew, and waits 2 s for what has gone to others meanwhile.
 AGAIN_S = 5.0
+UNITS_SECONDS = 60.0  #: from the last fault until the units are in order, at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +43,7 @@ class Plan:
 
     folder: Path  #: data, logs and traces of the brokers
     brokers: int = 32
+    unit_limit: int = UNIT_LIMIT  #: sub-units of a unit
     profile: str = "lan"
     seed: int = 1
     minutes: float = 3.0
@@ -65,6 +68,7 @@ class Outcome:
     looks: int = 0
     errors: list[str] = field(default_factory=list)  #: of the brokers' logs
     failure: str = ""  #: why the soak ended early
+    units: list[str] = field(default_factory=list)  #: what is wrong with them in the end
     disorder: int = 0
     published: int = 0
     stall_s: float = 0.0
@@ -85,7 +89,8 @@ async def soak(plan: Plan, tell: Callable[[str], None] = lambda line: None) -> O
         processes.switchboard() if plan.proxies else nullcontext() as board,
         processes.load(plan.load),
     ):
-        fleet = Fleet(plan.folder, plan.brokers, plan.profile, rng, board)
+        options = ["--profile", plan.profile, "--unit-limit", str(plan.unit_limit)]
+        fleet = Fleet(plan.folder, plan.brokers, options, rng, board)
         try:
             await _soak(plan, fleet, rng, outcome, tell)
         except SoakFailed as error:
@@ -125,6 +130,7 @@ async def _soak(
             await nursery.start(traffic.run)
             nursery.start_soon(watch.run)
             await _rounds(plan, rounds, rng, tell)
+            outcome.units = await until_units_stand(fleet, UNITS_SECONDS)
         except SoakFailed as error:
             outcome.failure = str(error)
         nursery.cancel_scope.cancel()
@@ -198,6 +204,7 @@ def judge(outcome: Outcome) -> list[Bar]:
         Bar("states with a broken local invariant", len(outcome.findings), 0, ""),
         Bar("pointers at a killed broker, beyond detection", len(outcome.ghosts), 0, ""),
         Bar("rounds after which the ring was not whole", bool(outcome.failure), 0, ""),
+        Bar("units that are not in order in the end", len(outcome.units), 0, ""),
         Bar("errors in the brokers' logs", len(outcome.errors), 0, ""),
         Bar("events delivered twice or out of order", outcome.disorder, 0, ""),
         Bar("events between survivors lost, in all rounds", lost, 0, ""),
