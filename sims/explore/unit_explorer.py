@@ -238,16 +238,18 @@ class UnitExplorer:
 
     def _form(self, early: int) -> Overlay:
         """Let the members join one after the other, and their units form."""
-        here = self._world.begin(0, 0)
+        here, lead = self._world.begin(0, 0), self._scope.lead_ns
+        last = self._scope.members - 1
         for at in range(self._scope.members):
             here = self._enter(here, at)
+            is_early = lead is not None and at == last
+            here = self._fairly(here, here.now + (lead if is_early and lead else FORMED_NS))
+        if lead is None:
             here = self._fairly(here, here.now + FORMED_NS)
-        here = self._fairly(here, here.now + FORMED_NS)
-        if found := self._judge(here):
-            raise SimulationError(f"units have not formed: {found[0]}")
-        return self._world.number(here)._replace(
-            todo=tuple(range(len(self._scope.actions))), early=early
-        )
+            if found := self._judge(here):
+                raise SimulationError(f"units have not formed: {found[0]}")
+        todo = tuple(range(len(self._scope.actions)))
+        return self._world.number(here)._replace(todo=todo, early=early)
 
     def _in_words(self, here: Overlay, choice: Choice) -> str:
         what, is_put_off = choice

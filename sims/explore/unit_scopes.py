@@ -50,10 +50,10 @@ class UnitScope:
     delays: int = 1  #: bound of the search by default; -1: none
     early: int = 0  #: so often may the clock go on while something is under way
     branch_ns: Nanos = nanos(3.0)  #: so long all orders are tried; then what is left in a fair one
+    #: So long before the beginning the last member has come; None: units have formed since.
+    lead_ns: Nanos | None = None
     rest_ns: Nanos = nanos(40.0)  #: after so long all must be in order
 
-
-JOIN_3, JOIN_4 = UnitAction("join", 3), UnitAction("join", 4)
 
 UNIT_SCOPES: dict[str, UnitScope] = {
     "unit-grant": UnitScope(
@@ -64,25 +64,26 @@ UNIT_SCOPES: dict[str, UnitScope] = {
         branch_ns=nanos(0.1),
     ),
     "unit-split-join": UnitScope(
-        "a full cluster is split as a broker joins, while another one joins",
+        "a full cluster in which a broker waits for a slot is split, while another one joins",
         (0, 16, 32, 48, 40),
-        3,
-        (JOIN_3, JOIN_4),
-        branch_ns=nanos(2.0),
+        4,
+        (UnitAction("join", 4),),
+        branch_ns=nanos(0.3),
+        lead_ns=nanos(1.0),
     ),
     "unit-steward-grant": UnitScope(
         "the steward of a cluster dies at any point of a grant",
-        (0, 16, 32, 48),
-        3,
-        (JOIN_3, UnitAction("lose", 0)),
+        (0, 20, 40),
+        2,
+        (UnitAction("join", 2), UnitAction("lose", 0)),
         limit=4,
         branch_ns=nanos(0.1),
     ),
     "unit-steward-states": UnitScope(
         "the steward of a cluster dies at any point while it states what is wanted there",
-        (0, 16, 32, 40, 48),
-        5,
-        (UnitAction("subscribe", 4), UnitAction("lose", 2)),
+        (0, 16, 32, 48),
+        4,
+        (UnitAction("subscribe", 3), UnitAction("lose", 2)),
         branch_ns=nanos(0.1),
     ),
     "unit-subscribe": UnitScope(

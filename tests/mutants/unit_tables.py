@@ -91,7 +91,7 @@ UNIT_TABLES.add(
     "names-not-honoured",
     "newcomers stand anywhere, and stay where they are, whatever unit they were given",
     (Placement, "lead", lambda self, newcomer, wish, now: ANYWHERE),
-    (Placement, "moves", lambda self, now: None),
+    (Placement, "_moves_at", lambda self: None),
 )
 
 

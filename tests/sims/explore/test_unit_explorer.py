@@ -11,9 +11,10 @@ from tests.mutants import MUTANTS
 
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 SMALL = ("unit-grant", "unit-subscribe", "unit-steward-grant", "unit-steward-states")
+LARGE = pytest.param("unit-split-join", marks=pytest.mark.soak)
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", [*SMALL, LARGE])
 def test_nothing_is_found_in_the_order_of_sending(name: str) -> None:
     report = UnitExplorer(name, delays=0).search()
     assert report.findings == ()
