@@ -25,7 +25,7 @@ from sims.explore.unit_world import ABSENT, Ends, Overlay, UnitWorld
 from sims.verdicts.units import unit_findings
 
 FORMED_NS = nanos(20.0)  #: after each broker that has joined, and after the last one
-MAX_STORM = 100_000  #: deliveries without a pause after which brokers are held to talk for ever
+MAX_STORM = 3_000  #: deliveries and timers without a pause after which it is held to go on for ever
 COMPLETE = -1
 
 #: A channel, a broker that gets all that is under way to it, an action, or None: the clock.
@@ -195,18 +195,21 @@ class UnitExplorer:
         while True:
             while here.channels:
                 here = self._world.deliver(here, here.channels[0][0])
-                storm += 1
-                if storm > MAX_STORM:
-                    raise SimulationError("brokers talk without end")
+                storm = self._counted(storm)
             if here.todo:
                 here = self._act(here, here.todo[0])
                 continue
             due = self._world.next_deadline(here)
             if due is None or due > until:
                 return here._replace(now=until)
-            if due > here.now:
-                storm = 0
+            storm = 0 if due > here.now else self._counted(storm)
             here = self._world.pass_time(here)
+
+    @staticmethod
+    def _counted(storm: int) -> int:
+        if storm == MAX_STORM:
+            raise SimulationError("brokers talk, or their timers are due, without end")
+        return storm + 1
 
     def _rest(self, here: Overlay) -> list[str]:
         """Return what is not in order when all that is under way has come and time has passed."""

@@ -41,7 +41,7 @@ def test_nothing_is_found_in_all_orders_of_turns(name: str) -> None:
     [
         ("slots-twice", "unit-grant"),
         ("active-too-early", "unit-subscribe"),
-        ("stewards-not-replaced", "unit-steward-grant"),
+        ("missing-not-reported", "unit-steward-grant"),
     ],
 )
 def test_a_broken_rule_is_found_and_told_again(mutant: str, name: str) -> None:
