@@ -19,7 +19,7 @@ from ges.routing.realms import Realms
 from ges.routing.sharing import Sharing
 from ges.stack import Stack
 from ges.statements import statements_part
-from ges.statements.content import stated, tree_of
+from ges.statements.content import tree_of
 from ges.statements.held import Statements, Unit
 from ges.statements.statements_part import StatementsPart
 from ges.units.address import LEVELS as LEVELS_OF_ALL
@@ -128,11 +128,6 @@ LEVELS.add(
     "events name brokers while brokers of the cluster wait for slots",
     (UnitsPart, "is_crowded", property(lambda self: False)),
     (Statements, "is_crowded", property(lambda self: False)),
-)
-LEVELS.add(
-    "stated-beyond-realms",
-    "subscriptions that are kept near are stated to all",
-    (statements_part, "stated", lambda interests, level: stated(interests, 0)),
 )
 
 # ── the way into a unit, and inside ───────────────────────────────────────────────────────────────

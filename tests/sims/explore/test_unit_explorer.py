@@ -39,7 +39,7 @@ def test_nothing_is_found_in_all_orders_of_turns(name: str) -> None:
 @pytest.mark.parametrize(
     ("mutant", "name"),
     [
-        ("slots-twice", "unit-grant"),
+        pytest.param("slots-twice", "unit-grant", marks=pytest.mark.soak),
         ("active-too-early", "unit-subscribe"),
         ("missing-not-reported", "unit-steward-grant"),
     ],
