@@ -13,9 +13,9 @@ from ges.gateways.naming import Naming
 from ges.gateways.paths import NOBODY, Paths
 from ges.profiles.interest import interest_in
 from ges.routing import audience, entering, mask_plan, router
+from ges.routing.delivery import Deliveries
 from ges.routing.entering import Entering
 from ges.routing.reach import Reach
-from ges.routing.realms import Realms
 from ges.routing.sharing import Sharing
 from ges.stack import Stack
 from ges.statements import statements_part
@@ -213,10 +213,16 @@ LEVELS.add(
     around(Statements, "mask_of", _for_all_levels),
     (router, "within", lambda mask, realm: mask),
 )
+
+
+def _within_its_realm(original: Method) -> Method:
+    return lambda self, head: min(original(self, head), head.realm)
+
+
 LEVELS.add(
     "realms-ignored-at-edge",
     "an event of a realm is delivered wherever it comes",
-    (Realms, "allow", lambda self, head: True),
+    around(Deliveries, "_common", _within_its_realm),
 )
 LEVELS.add(
     "realms-of-clients-ignored",
