@@ -19,6 +19,7 @@ from ges.profiles.profiles_part import ProfilesPart
 from ges.retained.retained_part import RetainedPart
 from ges.statements.held import Statements
 from ges.statements.statements_part import StatementsPart
+from ges.topology.declared_links import DeclaredLinks
 from ges.topology.parallel_links import ExpressLinks, SecureLinks
 from ges.topology.part import CommandHandler, MessageHandler, Part
 from ges.topology.relay_paths import RelayPaths
@@ -77,11 +78,15 @@ class BrokerNode:
         relay_gain: RelayGain | None = None,
         pace: Pace | None = None,
         units: UnitsConfig | None = None,
+        event_links: tuple[str, ...] = (),
+        level_costs: bool = False,
     ) -> None:
         """Take who is revoked, with an identity; the express range and how often links are probed.
 
         The range is one way, in nanoseconds. ``relay_gain``: what a relay path must save at least.
-        ``units``: how many sub-units a unit may have.
+        ``units``: how many sub-units a unit may have. ``event_links``: URLs of
+        brokers, links to which are named for events. ``level_costs``: what is measured of links
+        counts for no path.
 
         Raises:
             ConfigError: the express range makes no sense.
@@ -90,11 +95,20 @@ class BrokerNode:
         self._normal_links: dict[str, Peer] = {}  #: who is at the other end, by uid
         normal = self._normal_links
         self.revocation_lists = lists = RevocationLists(revocations, normal)
-        self.survey = Survey(peer.uid, rng, express_range_ns=express_range_ns, pace=pace)
+        self.declared = declared = DeclaredLinks(self.ring, normal, rng, event_links)
+        self.survey = Survey(
+            peer.uid,
+            rng,
+            express_range_ns=express_range_ns,
+            pace=pace,
+            carries=declared.carries_to,
+        )
         self.relay_paths = RelayPaths(self.survey, self.ring.detours, relay_gain)
         self._secure_links = SecureLinks(peer, rng, normal, lists.forbids)
         self._express_links = ExpressLinks(peer, rng, normal, self.survey)
-        secure_part = SecurePart(self.ring, normal, self._secure_links.up, lists.forbids)
+        secure_part = SecurePart(
+            self.ring, normal, self._secure_links.up, lists.forbids, declared.carries_to
+        )
         self.secure_graph = secure_part.graph
         self.units = UnitsPart(self.ring, normal, units)
         #: Messages for members that are not linked to here.
@@ -102,7 +116,15 @@ class BrokerNode:
         up = {LinkClass.SECURE: self._secure_links.up, LinkClass.EXPRESS: self._express_links.up}
         self.statements = Statements()
         self.gateways = GatewaysPart(
-            self.ring, self.units, self.survey, post, up, self.statements, lists.forbids
+            self.ring,
+            self.units,
+            self.survey,
+            post,
+            up,
+            self.statements,
+            declared,
+            lists.forbids,
+            level_costs=level_costs,
         )
         self.losses = LossesPart(self.units, self.gateways, self.statements)
         self.profiles = ProfilesPart(self.ring, self.units, post)
@@ -115,14 +137,15 @@ class BrokerNode:
         #: In the order in which they hear of links and facts, run their timers and settle: later
         #: ones see what those before them have changed.
         self.parts: tuple[Part, ...] = (
+            declared,
             self._secure_links,
             self._express_links,
-            SurveyPart(self.ring, self.survey, self.relay_paths),
+            SurveyPart(self.ring, self.survey, self.relay_paths, declared),
             secure_part,
             lists,
             self.units,
             post,
-            Mailbox(),
+            Mailbox(self.units.spread),
             self.gateways,
             self.losses,
             self.profiles,

@@ -17,16 +17,16 @@ from ges.retained.retained_part import ValuesAsked
 from ges.routing.holding import Holding
 from ges.routing.interests import Interests
 from ges.routing.known import Known
-from ges.routing.outlets import Line, Lines
+from ges.routing.outlets import EventLines, Line, Lines
 from ges.routing.parts import ExpressRules, RoutingParts
-from ges.routing.paths import Paths
+from ges.routing.paths import Path, Paths
 from ges.routing.recalls import Outbound
 from ges.routing.subscriber import Subscriber
 from ges.statements.statements_part import ActiveIn
 from ges.topology.survey_part import Misled
 from ges.units.address import LEVELS
 from ges.units.facts import Addressed, UnitsChanged
-from ges.units.mailbox import Mailed
+from ges.units.mailbox import AllAsked, AskAll, Mailed
 from ges.units.post import ANYBODY, Mail
 from ges.wire.client_messages import Level
 from ges.wire.directory_messages import Holder, NameWrong
@@ -91,7 +91,8 @@ class Stack:
         self.node = node
         self.counters = counters
         self.now = now
-        self._lines = lines
+        declared = node.declared
+        self._lines = EventLines(lines, declared.is_declared, declared.is_named)
         self._give = give
         self._topics = KnownTopics()
         self._graph = node.secure_graph
@@ -107,9 +108,15 @@ class Stack:
         self._misled: deque[NamesWrong] = deque(maxlen=MAX_MISLED)
         self._timed: list[Timed] = []
         survey, peer = node.survey, node.peer
+        self._paths = Paths(
+            node.relay_paths.relays,
+            node.ring.detours,
+            node.relay_paths.path,
+            declared.goes_round,
+        )
         routing = RoutingParts.build(
-            lines,
-            Paths(node.relay_paths.relays, node.ring.detours, node.relay_paths.path),
+            self._lines,
+            self._paths,
             Holding(streams, node.ring.is_dead),
             Known(
                 node.gateways,
@@ -203,6 +210,10 @@ class Stack:
     def has_line(self, uid: str, link_class: LinkClass) -> bool:
         """Say whether a link of that class to a broker is up."""
         return (uid, link_class) in self._lines
+
+    def way_round(self, key: LinkKey) -> Path | None:
+        """Return the way that events take round a failed link, if there is one."""
+        return self._paths.round(key)
 
     def has_come(self, head: Head) -> bool:
         """Say whether an event that its publisher sends again has come here by another broker."""
@@ -302,6 +313,8 @@ class Stack:
                 self._correct()
             case Mailed(uid, message):
                 self._on_mailed(uid, message)
+            case AllAsked(number):
+                self._past.on_all_asked(number, self.now())
 
     def tell_ring(self) -> bool:
         """Tell the ring to whom events went, as these need no heartbeats, but must be heard.
@@ -398,6 +411,8 @@ class Stack:
         self.router.answer(out, now)
         for mail in out.mail:
             self._give(mail)
+        for wanted in out.to_all:
+            self._give(AskAll(wanted))
 
     def _refuse(self, head: Head, count: int) -> None:
         """Drop events that an older broker has taken, and whose topic no broker takes any more.

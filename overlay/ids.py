@@ -57,6 +57,7 @@ class Peer(msgspec.Struct, frozen=True, array_like=True):
     incarnation: WireCount
     url: WireUrl
     secure: bool = False  #: holds an identity, so secure links to it are possible
+    declared: bool = False  #: events take those of its links alone that an end has named
 
 
 def parse_uid(text: str) -> Uid:

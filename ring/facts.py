@@ -84,6 +84,13 @@ class PutRecord(Command):
 
 
 @dataclass(frozen=True, slots=True)
+class KeepLinks(Command):
+    """Keep links to these open while they are up, and to none that was named so before."""
+
+    peers: tuple[Peer, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DropRecord(Command):
     """The record is of no more use, here and in all copies."""
 

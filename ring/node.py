@@ -36,6 +36,7 @@ from ring.facts import (
     DropRecord,
     Found,
     Join,
+    KeepLinks,
     Leave,
     Locate,
     Located,
@@ -67,6 +68,7 @@ class RingNode:
         dispatch = Dispatch(parts, self._views, self._membership, self._deaths)
         self._on_message = dispatch.messages
         self._on_timer = dispatch.timers
+        self._kept: dict[str, Peer] = {}  #: links that the layer above wants, by uid
         self._followed = (-1, -1)  #: generation of links and version of our view, for the duties
 
     def be_guided(self, guide: Guide) -> None:
@@ -291,6 +293,8 @@ class RingNode:
             self._duties.put(command.key, command.body)
         elif isinstance(command, DropRecord):
             self._duties.drop(command.key)
+        elif isinstance(command, KeepLinks):
+            self._kept = {peer.uid: peer for peer in command.peers}
         elif isinstance(command, ReportLoad):
             self._duties.on_load(command.permille)
 
@@ -350,7 +354,7 @@ class RingNode:
 
     def _want_links(self) -> None:
         parts, core = self.parts, self._core
-        wanted: dict[str, tuple[Peer, Purpose]] = {}
+        wanted = {uid: (peer, Purpose.CHORD) for uid, peer in self._kept.items()}
         for part in (parts.newcomer, parts.chords, parts.dead_runs):
             for uid, peer in part.wanted.items():
                 wanted[uid] = (peer, Purpose.CHORD)

@@ -4,4 +4,5 @@ Publishers and subscribers are clients in processes of their own, as a process o
 processor. ``load`` (what is asked for), ``figures`` (what came of it; percentiles), ``worker`` (one
 process), ``publishing``, ``subscribing`` and ``requesting`` (the clients in it), ``run`` (starts
 the processes, and puts together what they say), ``conditions`` (under which it was measured).
+``ges22`` is the published experiment, with brokers of its own.
 """

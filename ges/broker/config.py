@@ -14,6 +14,7 @@ from ges.broker.data_directory import check_directory
 from ges.broker.memory_budget import DEFAULT_BYTES, MIN_BYTES
 from ges.discovery.targets import LocalTarget, Target
 from ges.discovery.watching import require
+from ges.topology.declared_links import parse_links
 from ges.units.address import UNIT_LIMIT
 from ges.units.entry_rules import parse_rules
 from ges.units.planner import UnitsConfig
@@ -61,6 +62,9 @@ class BrokerConfig:
     unit: UnitNames = ()  #: names of the unit that it is to be in, from the top
     admit: tuple[str, ...] = ()  #: whom it lets into its cluster; none: everybody
     gateways: tuple[int, ...] = ()  #: that newcomers may make of it, by level; none: no limit
+    declared: bool = False  #: events take those of its links alone that an end names
+    event_links: tuple[str, ...] = ()  #: URLs of brokers, links to which are named here
+    level_costs: bool = False  #: what is measured of links counts for no path
     advertise: tuple[str, int | None] | None = None  #: how others reach it; None: as it listens
     directory: Path | None = None  #: None: a new broker each time, and no trace
     identity: Path | None = None
@@ -274,6 +278,9 @@ def _check_addresses(config: BrokerConfig) -> None:
             "say with --advertise HOST which one others are to use"
         )
     _check_announcement(config)
+    own_url = config.own_address(config.port).url
+    if own_url in parse_links(config.event_links):
+        raise ConfigError(f"--event-links names {own_url}, which is this broker; leave it out")
     if config.identity is None:
         for seed in config.seeds:
             if seed.tls:

@@ -82,6 +82,8 @@ def _status(
         traffic=weights.traffic if weights is not None else 0,
         resets=weights.resets if weights is not None else 0.0,
         cost_ms=_ms(cost) if cost is not None else None,
+        carries=node.declared.carries(link.peer),
+        declared=node.declared.is_named(uid),
         demoted=link_class is LinkClass.EXPRESS and not node.survey.is_express(uid),
     )
 

@@ -142,13 +142,21 @@ class Parts:
         credentials = transport.credentials
         node = version.machine_type(
             checked.ring,
-            Peer(life.uid, life.incarnation, address.url, checked.identity is not None),
+            Peer(
+                life.uid,
+                life.incarnation,
+                address.url,
+                secure=checked.identity is not None,
+                declared=config.declared,
+            ),
             # The seed is the identity: runs need not be repeatable here, only streams distinct.
             rng_for(life.uid, "node", life.incarnation),
             credentials.revocations if credentials is not None else None,
             express_range_ns=checked.express_range_ns,
             relay_gain=checked.relay_gain,
             units=checked.units,
+            event_links=config.event_links,
+            level_costs=config.level_costs,
         )
         driver = Driver(
             node,

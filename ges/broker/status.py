@@ -14,6 +14,7 @@ from ges.wire.status import (
     LevelStatus,
     LossStatus,
     MemoryStatus,
+    NamedLinkStatus,
     Status,
     VerdictStatus,
 )
@@ -21,6 +22,8 @@ from overlay.ids import NANOS_PER_SECOND, Nanos
 from overlay.release import software_version
 from overlay.trace_schema import Incident, Verdict
 from ring.node import RingNode
+
+MOST_WITHOUT_WAY = 16  #: that are told
 
 
 def describe(parts: Parts) -> Status:
@@ -94,6 +97,10 @@ def describe(parts: Parts) -> Status:
         levels=_levels(node),
         unit=written(units.names),
         unit_wanted=written(units.placement.wish),
+        declared=node.peer.declared,
+        without_way=node.gateways.without_way[:MOST_WITHOUT_WAY],
+        names_destinations=node.gateways.is_for_all,
+        event_links=tuple(NamedLinkStatus(*link) for link in node.declared.links),
     )
 
 

@@ -109,9 +109,11 @@ class BrokerUpper:
 
     @property
     def needed(self) -> Collection[str]:
-        """Return the ring neighbours and chords of this broker: their uids."""
-        ring = self._parts.node.ring
-        return {member.uid for member in (*ring.left, *ring.right, *ring.chords)}
+        """Return the ring neighbours and chords of this broker, and those whose links are named."""
+        node = self._parts.node
+        ring = node.ring
+        around = {member.uid for member in (*ring.left, *ring.right, *ring.chords)}
+        return around | node.declared.named
 
     async def on_client(self, hello: Hello, wire: Wire, reader: FrameReader) -> None:
         """Serve a client until it goes."""

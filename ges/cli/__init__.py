@@ -6,8 +6,8 @@ Sub-commands
     ``serve``, ``pub``, ``sub``, ``request``, ``reply`` (and ``answering``), ``ring``, ``units``,
     ``status``, ``metrics``, ``graph``, ``why`` (and ``why_queues``; ``why_event``: of one event),
     ``identity`` (and ``identity_life``: renew, rotate, revoke), ``token``, ``access``, ``config``,
-    ``context``, ``demo``; ``ping``, ``bench`` (and ``bench_request``), ``clients`` (and kick),
-    ``drain``, ``drill``, ``top``, ``completion``.
+    ``context``, ``demo``; ``ping``, ``bench`` (and ``bench_request``, ``bench_ges22``),
+    ``clients`` (and kick), ``drain``, ``drill``, ``top``, ``completion``.
 What they share
     ``options``, ``bench_options`` and ``bench_report``, ``walking`` (the ring, to check it),
     ``context_option`` (a connection by name), ``setting_options`` (one for each setting of a

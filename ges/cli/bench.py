@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ges.cli.bench_ges22 import ges22
 from ges.cli.bench_options import Command, common_options, size_option
 from ges.cli.bench_report import Cells, number, print_columns, print_json, shown, times_of
 from ges.cli.bench_request import request
@@ -60,6 +61,7 @@ def bench() -> None:
 
 
 bench.add_command(request)
+bench.add_command(ges22)
 
 
 @bench.command()

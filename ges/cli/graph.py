@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,9 +38,15 @@ def graph(as_json: bool, broker: str, identity: Path | None, overlay: str, timeo
     Walks the ring from the broker given. A link is shown if both its ends tell of it and have
     measured it, with the worse of the two measurements. Below stands for each class how many
     brokers can be lost, whichever they are, before its links leave the others apart. Where not all
-    brokers were met that is not known, and the exit code is 1.
+    brokers were met that is not known, and the exit code is 1. Where events take declared links
+    alone, a column says which links carry events, and a line how many brokers these survive.
     """
-    from ges.operations.overlay_graph import multigraph, resilience_of
+    from ges.operations.overlay_graph import (
+        multigraph,
+        resilience_of,
+        resilience_of_events,
+        without_events,
+    )
     from ges.operations.walk import walk_ring
 
     async def walk() -> Walk:
@@ -56,15 +62,19 @@ def graph(as_json: bool, broker: str, identity: Path | None, overlay: str, timeo
     warn_of_partial(walked)
     brokers = walked.brokers
     found, resilience = multigraph(brokers), resilience_of(brokers)
+    closed, of_events = without_events(brokers), resilience_of_events(brokers)
     names = names_of(brokers)
     if as_json:
-        click.echo(json.dumps(_as_json(walked, found, resilience, names)))
+        click.echo(json.dumps(_as_json(walked, found, resilience, names, closed)))
     else:
         label = labelled(names)
-        _print(found, label)
+        _print(found, label, closed)
         _print_ways(brokers, label)
         for link_class, each in resilience.items():
-            click.echo(_in_words(link_class, each, is_partial=walked.is_partial))
+            click.echo(_in_words(link_class.value, each, is_partial=walked.is_partial))
+        if of_events is not None:
+            words = _in_words("normal, that carry events", of_events, is_partial=walked.is_partial)
+            click.echo(words)
     if walked.is_partial:
         click.get_current_context().exit(1)
 
@@ -74,6 +84,7 @@ def _as_json(
     found: Multigraph,
     resilience: dict[LinkClass, Resilience],
     names: dict[str, str],
+    closed: Collection[frozenset[str]],
 ) -> dict[str, object]:
     from overlay.multigraph.graph import as_networkx
 
@@ -82,7 +93,12 @@ def _as_json(
         "brokers": [status.uid for status in brokers],
         "names": names,
         "links": [
-            {"ends": [a, b], "class": key, **attributes}
+            {
+                "ends": [a, b],
+                "class": key,
+                "carries": frozenset((a, b)) not in closed,
+                **attributes,
+            }
             for a, b, key, attributes in view.edges(keys=True, data=True)
         ],
         "ways": [
@@ -103,7 +119,9 @@ def _as_json(
     }
 
 
-def _print(found: Multigraph, label: Callable[[str], str]) -> None:
+def _print(
+    found: Multigraph, label: Callable[[str], str], closed: Collection[frozenset[str]]
+) -> None:
     from rich.table import Table
 
     from ges.cli.weights import byte_rate, milliseconds, resets
@@ -112,6 +130,7 @@ def _print(found: Multigraph, label: Callable[[str], str]) -> None:
     table = Table(
         *("link between", "and", "class", "rtt ms", "jitter ms"),
         *("capacity", "traffic", "resets", "cost ms"),
+        *(("events",) if closed else ()),
         box=None,
     )
     for a, b, link_class, weights in found.links():
@@ -125,6 +144,7 @@ def _print(found: Multigraph, label: Callable[[str], str]) -> None:
             byte_rate(weights.traffic),
             resets(weights.resets),
             milliseconds(cost_ns(link_class, weights) / 1e6),
+            *(("no" if frozenset((a, b)) in closed else "yes",) if closed else ()),
         )
     console().print(table)
 
@@ -139,16 +159,15 @@ def _print_ways(brokers: tuple[Status, ...], label: Callable[[str], str]) -> Non
             )
 
 
-def _in_words(link_class: LinkClass, found: Resilience, *, is_partial: bool) -> str:
+def _in_words(name: str, found: Resilience, *, is_partial: bool) -> str:
     links, brokers = counted(found.links, "link"), counted(found.brokers, "broker")
-    start = f"{link_class.value}: {links} between {brokers}"
+    start = f"{name}: {links} between {brokers}"
     if is_partial:
-        name = link_class.value
         return f"{name}: {links} among those met; connectivity not known, as not all were"
     if not found.brokers:
         return start
     if found.brokers == 1:
-        return f"{link_class.value}: no links, as there is one broker alone"
+        return f"{name}: no links, as there is one broker alone"
     if found.is_complete:
         return f"{start}, each linked to each; connectivity {found.k}"
     at_most = "" if found.is_exact else "at most "

@@ -80,6 +80,34 @@ def _seldom(links: tuple[LinkStatus, ...]) -> dict[str, list[str]]:
     return {name: values for name, values in columns.items() if any(v != "-" for v in values)}
 
 
+def _class_of(link: LinkStatus) -> str:
+    """Return the class of a link, and what keeps events from it or brings them there."""
+    notes = (
+        (link.demoted, "demoted"),
+        (link.declared, "declared"),
+        (not link.carries, "no events"),
+    )
+    return ", ".join((link.link_class.value, *(text for holds, text in notes if holds)))
+
+
+def _print_event_links(found: Status) -> None:
+    """Show the links that are named for events, and what has become of events without a way."""
+    out = console()
+    if found.without_way:
+        out.print(f"  no way for events to {', '.join(found.without_way)}", soft_wrap=True)
+    if not found.declared and not found.event_links:
+        return
+    up = sum(link.uid is not None for link in found.event_links)
+    over = "declared links alone" if found.declared else "all links"
+    out.print(f"  events over {over}; {up} of {len(found.event_links)} named here are up")
+    for link in found.event_links:
+        if link.uid is None:
+            out.print(f"  no link to {shown(link.url)}: {link.problem}", soft_wrap=True)
+    lost = found.counters.get("events_without_link", 0)
+    if lost:
+        out.print(f"  {counted(lost, 'event')} given up, as no way led on")
+
+
 def _mib(size: int) -> str:
     return f"{size / MIB:.1f}"
 
@@ -132,6 +160,7 @@ def _print(found: Status) -> None:
         )
     for words in found.warnings:
         out.print(f"  warning: {words}", soft_wrap=True)
+    _print_event_links(found)
     if found.parked:
         out.print(f"  {counted(found.parked, 'event')} parked for want of an all-secure path")
     if found.kept_bytes:
@@ -171,7 +200,7 @@ def _print(found: Status) -> None:
             short(link.uid),
             *((link.name or "-",) if have_names else ()),
             "-" if link.ring_id is None else str(link.ring_id),
-            link.link_class.value + (", demoted" if link.demoted else ""),
+            _class_of(link),
             ", ".join(link.roles) or "-",
             f"{link.age_s:.1f}",
             str(link.queued_bytes),

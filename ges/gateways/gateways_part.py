@@ -9,7 +9,8 @@ A link to a broker of another cluster is a *gate* to the unit in which that one 
 broker can name it (:mod:`ges.units.nodes`). Members tell of their gates as of their links. How
 other units are linked with each other is in their statements (:mod:`ges.statements`).
 
-Which links count says :mod:`ges.gateways.lasting`; a link that the ring goes round does. Changes of
+Which links count says :mod:`ges.gateways.lasting`; a link that the ring goes round does. Links that
+carry no events (:mod:`ges.topology.declared_links`) are told to nobody. Changes of
 who is linked are told within 50 ms, changes of cost alone every 8 s at most.
 """
 
@@ -25,10 +26,12 @@ from ges.gateways.graph import Graph, cluster_links, gate_links, outer_links
 from ges.gateways.lasting import Lasting
 from ges.gateways.link_state import LinkStates
 from ges.gateways.naming import Naming
-from ges.gateways.next_hops import Moves, NextHops
+from ges.gateways.next_hops import Moves, NextHops, bits
+from ges.topology.declared_links import DeclaredLinks
 from ges.topology.part import MessageHandler, Part
 from ges.topology.survey import Survey
 from ges.units.address import LEVELS
+from ges.units.nodes import name_of
 from ges.units.post import Post
 from ges.units.units_part import UnitsPart
 from ges.units.view import LinkedRing
@@ -85,11 +88,17 @@ class GatewaysPart(Part):
         post: Post,
         up: Mapping[LinkClass, set[str]],
         outer: OuterEdges,
+        declared: DeclaredLinks,
         is_revoked: Callable[[str], bool] = lambda uid: False,
+        *,
+        level_costs: bool = False,
     ) -> None:
         """``up``: uids at the other end of secure and express links, as they are now.
 
-        ``outer``: what other units have said of their links.
+        ``outer``: what other units have said of their links; ``declared``: which links carry
+        events: all others are in no graph.
+
+        ``level_costs``: a link costs by the levels that it joins, and by the hop, alone.
 
         ``is_revoked``: links of brokers that count no more are in no graph.
         """
@@ -103,6 +112,9 @@ class GatewaysPart(Part):
         self._post = post
         self._up = up
         self._is_revoked = is_revoked
+        self._level_costs = level_costs
+        self._declared = declared
+        self._carriers = 0  #: changes of these that have been followed
         self.states = LinkStates(ring.peer.uid)
         self._outer = outer
         self._outer_changes = 0
@@ -199,6 +211,15 @@ class GatewaysPart(Part):
         address = self._units.address
         return address.packed if address is not None else None
 
+    @property
+    def without_way(self) -> tuple[str, ...]:
+        """Members and other units to which no path leads for normal events, as printed."""
+        table, address = self.tables.get(NORMAL), self._units.address
+        if table is None or address is None:
+            return ()
+        beyond = self.known & ~self.own & ~table.reached
+        return tuple(name_of(node, address) for node in bits(beyond))
+
     def own_at(self, level: int) -> int | None:
         """Return the node of this broker's own unit of a level, as others see it."""
         return self._naming.nodes.own.get(level)
@@ -281,6 +302,8 @@ class GatewaysPart(Part):
         if self._outer.changes != self._outer_changes:
             self._outer_changes, self._is_stale = self._outer.changes, True
             self._is_crowded = self._outer.is_crowded
+        if self._declared.changes != self._carriers:
+            self._carriers, self._is_touched = self._declared.changes, True
         if self._is_touched:
             self._is_touched = False
             effects += self._tell(now)
@@ -330,8 +353,10 @@ class GatewaysPart(Part):
             was_told = (uid, NORMAL) in self._told_links
             return was_told and uid in self._naming.slots and not units.is_gone(uid)
 
-        near = {m.uid for m in (*ring.left, *ring.right)}
-        counting = self._lasting.look(ring.linked, near, now, is_kept)
+        declared = self._declared
+        near = declared.named | {m.uid for m in (*ring.left, *ring.right)}
+        linked = {uid for uid, m in ring.linked.items() if declared.carries(m.peer)}
+        counting = self._lasting.look(linked, near, now, is_kept)
         if self._lasting.look_at is not None:
             self._look_by(self._lasting.look_at)
         return counting
@@ -406,6 +431,8 @@ class GatewaysPart(Part):
 
     def _bucket(self, key: LinkKey, held: int | None) -> int:
         """Return the bucket of what a link costs, which is ``held`` while it wavers."""
+        if self._level_costs:
+            return 0
         cost = self._survey.cost_ns(key)
         if cost is None and key[1] is SECURE:  # beside the normal one, and much like it
             cost = self._survey.cost_ns((key[0], NORMAL))

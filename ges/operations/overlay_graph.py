@@ -51,6 +51,39 @@ def resilience_of(brokers: Iterable[Status]) -> dict[LinkClass, Resilience]:
     return found
 
 
+def without_events(brokers: Iterable[Status]) -> frozenset[frozenset[str]]:
+    """Return the links that no event takes, each by the uids at its ends."""
+    return frozenset(
+        frozenset((status.uid, link.uid))
+        for status in brokers
+        for link in status.links
+        if not link.carries
+    )
+
+
+def resilience_of_events(brokers: Iterable[Status]) -> Resilience | None:
+    """Return how many brokers the normal links survive the loss of that events may take.
+
+    None: events may take all of them.
+    """
+    brokers = tuple(brokers)
+    graph, closed = multigraph(brokers), without_events(brokers)
+    if not closed:
+        return None
+    uids = [status.uid for status in brokers]
+    return measure(
+        {
+            uid: [
+                other
+                for other in uids
+                if other in graph.near(uid, LinkClass.NORMAL)
+                and frozenset((uid, other)) not in closed
+            ]
+            for uid in uids
+        }
+    )
+
+
 def _told(brokers: Iterable[Status]) -> Mapping[str, dict[tuple[str, LinkClass], Weights]]:
     return {
         status.uid: {

@@ -3,6 +3,9 @@
 The tree is that of :mod:`ges.units.arcs`. It serves overlays of more brokers than a cluster has
 slots, until there are levels above the cluster.
 
+Where events take links alone that an operator has named (:mod:`ges.topology.declared_links`), there
+is no such tree. Then an event goes over all of these links, and whoever has had it drops it.
+
 The target of a duty is ``limit``, a ring id.
 """
 
@@ -10,6 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from ges.routing.plan import Onward
 from ges.units.arcs import inside, row_from, shares
@@ -18,6 +22,8 @@ from ring.geometry import between, clockwise
 
 MAX_CACHED = 4096
 
+NOBODY: Mapping[str, int] = MappingProxyType({})
+
 
 class ArcPlan:
     """A :class:`~ges.routing.plan.Plan` that serves arcs of the ring."""
@@ -25,18 +31,31 @@ class ArcPlan:
     def __init__(self) -> None:
         self._here = 0
         self._row: list[tuple[int, str]] = []
+        self._beside: Onward = ()
         self._cache: dict[Duty, Onward] = {}
 
-    def update(self, here: int, linked: Mapping[str, int]) -> None:
-        """Set this broker's ring id, and uid -> ring id of the members it is linked to."""
+    def update(
+        self, here: int, linked: Mapping[str, int], beside: Mapping[str, int] = NOBODY
+    ) -> None:
+        """Set this broker's ring id, and uid -> ring id of the members it is linked to.
+
+        ``beside``: those that get every event, whoever else serves their arc, as the ring links
+        that the tree of arcs is made of carry no events there.
+        """
         self._here = here
+        self._beside = tuple((uid, whole_ring(ring_id)) for uid, ring_id in beside.items())
         self._row = row_from(here, ((ring_id, uid) for uid, ring_id in linked.items()))
         self._cache.clear()
 
     @property
+    def has_beside(self) -> bool:
+        """Events go round in circles here, and each is to be passed on once."""
+        return bool(self._beside)
+
+    @property
     def is_empty(self) -> bool:
         """This broker is linked to no other: it is the whole ring, as far as it knows."""
-        return not self._row
+        return not self._row and not self._beside
 
     def onward(self, duty: Duty) -> Onward:
         """Return whom to pass an event to, and what each is to serve.
@@ -46,7 +65,7 @@ class ArcPlan:
         cached = self._cache.get(duty)
         if cached is None:
             limit = duty.target
-            cached = _arcs(inside(self._here, self._row, limit), limit)
+            cached = _arcs(inside(self._here, self._row, limit), limit) + self._beside
             if len(self._cache) >= MAX_CACHED:
                 self._cache.clear()
             self._cache[duty] = cached

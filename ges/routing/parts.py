@@ -18,7 +18,7 @@ from ges.routing.forwarding import Forwarding, Stream
 from ges.routing.holding import Holding
 from ges.routing.interests import Interests
 from ges.routing.known import Known
-from ges.routing.outlets import Lines
+from ges.routing.outlets import EventLines
 from ges.routing.passing import Passing
 from ges.routing.past import Past
 from ges.routing.paths import Paths
@@ -65,7 +65,7 @@ class RoutingParts:
     @classmethod
     def build(
         cls,
-        lines: Lines,
+        lines: EventLines,
         paths: Paths,
         holding: Holding,
         known: Known,
@@ -106,7 +106,7 @@ class RoutingParts:
             budget_us=rules.budget_us,
         )
         replays = deliveries.replays
-        past = Past(cluster, recalls.log, interests, replays.fetched)
+        past = Past(cluster, recalls, interests, replays.fetched)
         replays.fetch = past.begin
         replays.forgotten = past.forget
         router = Router(known, tokens, recalls, past, passing, deliveries, express, counters)

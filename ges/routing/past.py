@@ -2,9 +2,14 @@
 
 Subscriber S was attached to broker B, which has died, and comes here. This broker has not had what
 was for S: it was sent to B. But whoever published it keeps it for a while
-(:mod:`ges.routing.recall`). So when the subscriptions of S are active here, all members are asked
+(:mod:`ges.routing.recall`). So when the subscriptions of S are active here, all brokers are asked
 for what they have published of late that S wants. What comes goes to S in its publishers' order,
 then what this broker has kept itself, then what comes now (:mod:`ges.routing.replays`).
+
+Members of the cluster are asked one by one, and each says how many events are to come. Where there
+are other clusters, all brokers of the overlay are told the question (:mod:`ges.units.mailbox`). Of
+those only who has something answers. So 0.2 s after all have heard the question, nobody else is
+waited for.
 
 Clients of one broker come together, so there is one question for all that wait: one *round* at a
 time. Whoever does not answer within 2 s is not waited for. Pure.
@@ -16,26 +21,32 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from ges.errors import TopicError
 from ges.matching.filter_tree import FilterTree
 from ges.profiles.interest import CLASS_BITS, Engine, everything, interest_in
 from ges.routing.interests import Interests
 from ges.routing.kept import KeptRun, kept_run
 from ges.routing.mask_plan import Cluster
-from ges.routing.recall import KEPT_NS, RecallLog
-from ges.routing.recalls import Answer, Outbound
+from ges.routing.recall import KEPT_NS
+from ges.routing.recalls import Answer, Outbound, Recalls
 from ges.routing.subscriber import Subscriber
-from ges.units.post import Mail
+from ges.units.post import ANYBODY, Mail
 from ges.wire.event_runs import EventRun
 from ges.wire.profile_messages import Interest
+from ges.wire.realms import Realm
 from ges.wire.recall_messages import PastDone, PastWanted
 from overlay.ids import LinkClass, Nanos, nanos
 
 ACTIVE_NS = nanos(1.0)  #: subscriptions are waited for so long before others are asked
 ROUND_NS = nanos(2.0)  #: answers are waited for so long
+ANSWER_NS = nanos(0.2)  #: after all have heard a question, the last answer is on its way so long
 LOOK_NS = nanos(0.1)  #: it is looked so often whether those that are silent are dead
 GATHER_NS = nanos(0.02)  #: clients that come within this are in one round
-MAX_INTERESTS = 512  #: asked for in one round; beyond, everything
+MAX_INTERESTS = 512  #: asked for in one round; beyond, everything ...
+MAX_INTEREST_BYTES = 32 * 1024  #: ... and where they are longer than this
+MAX_ANSWERING = 4096  #: brokers of other clusters
 ANSWER_BYTES = 4 * 1024 * 1024  #: in one answer; the latest
 POOL_BYTES = 32 * 1024 * 1024  #: of events fetched, at once
 NANOS_PER_MILLI = 1_000_000
@@ -48,14 +59,23 @@ class _Round:
     number: int
     clients: list[Subscriber]
     until: Nanos
-    expected: dict[int, int | None]  #: by slot: how many events are to come; None: not known yet
+    #: By ring id of the broker: how many events are to come; None: not known yet.
+    expected: dict[int, int | None]
+    is_open: bool  #: others may answer as well, until ...
+    open_until: Nanos | None = None  #: ... this
     came: Counter[int] = field(default_factory=Counter)
     runs: list[KeptRun] = field(default_factory=list)
     bytes: int = 0
 
     @property
-    def is_done(self) -> bool:
-        return all(n is not None and self.came[slot] >= n for slot, n in self.expected.items())
+    def has_come(self) -> bool:
+        return all(n is not None and self.came[place] >= n for place, n in self.expected.items())
+
+    def is_done(self, now: Nanos) -> bool:
+        if now >= self.until:
+            return True
+        is_closed = not self.is_open or (self.open_until is not None and now >= self.open_until)
+        return is_closed and self.has_come
 
 
 class Past:
@@ -64,13 +84,13 @@ class Past:
     def __init__(
         self,
         cluster: Cluster,
-        log: RecallLog,
+        recalls: Recalls,
         interests: Interests,
         served: Callable[[Subscriber, list[KeptRun], Nanos], None],
     ) -> None:
         """``served`` gives a client what it has missed, and then the rest."""
         self._cluster = cluster
-        self._log = log
+        self._recalls = recalls
         self._interests = interests
         self._served = served
         self._waiting: dict[Subscriber, Nanos] = {}  #: and since when
@@ -82,7 +102,7 @@ class Past:
 
     def begin(self, client: Subscriber, now: Nanos) -> bool:
         """A client has moved here; says whether others are asked for what it has missed."""
-        if not self._cluster.is_for_all:
+        if self._cluster.levels == 1 and not self._cluster.is_for_all:
             return False  # all events have come here
         self._waiting[client] = now
         return True
@@ -95,18 +115,21 @@ class Past:
 
     def take(self, run: EventRun, age_ms: int, now: Nanos) -> None:
         """Events have come that were asked for."""
-        current, uid = self._round, self._cluster.places.get(run.head.source)
-        slot = self._cluster.slots.get(uid) if uid is not None else None
-        if current is None or slot is None:
+        current, source = self._round, run.head.source
+        if current is None or not (current.is_open or source in current.expected):
             return
-        current.came[slot] += run.count
+        if source not in current.came and len(current.came) >= MAX_ANSWERING:
+            return
+        current.came[source] += run.count
         self._add(current, run, now - age_ms * NANOS_PER_MILLI)
         self._finish(now)
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`expire` has something to do."""
-        if self._round is not None:
-            return min(self._round.until, self._look_at)
+        current = self._round
+        if current is not None:
+            until = current.until if current.open_until is None else current.open_until
+            return min(until, current.until, self._look_at)
         return min((self._due(each) for each in self._waiting), default=None)
 
     def expire(self, now: Nanos) -> Outbound:
@@ -121,24 +144,49 @@ class Past:
         return out
 
     def on_done(self, uid: str, done: PastDone, now: Nanos) -> None:
-        """A member has sent all that it has."""
-        current, slot = self._round, self._cluster.slots.get(uid)
-        if current is not None and done.number == current.number and slot in current.expected:
-            current.expected[slot] = done.sent
+        """A broker has sent all that it has."""
+        current = self._round
+        place = done.place if done.place is not None else self._places.get(uid)
+        if current is None or done.number != current.number or place is None:
+            return
+        if place in current.expected or (current.is_open and len(current.expected) < MAX_ANSWERING):
+            current.expected[place] = done.sent
             self._finish(now)
+
+    def on_all_asked(self, number: int, now: Nanos) -> None:
+        """All brokers of the overlay have heard a question."""
+        if self._round is not None and self._round.number == number:
+            self._round.open_until = now + ANSWER_NS
 
     # ── as a broker where they were published ─────────────────────────────────────────────────
 
     def on_wanted(self, uid: str, wanted: PastWanted, now: Nanos) -> Outbound:
-        """Return what was published here of late, for the member that asks."""
-        if self._cluster.slots.get(uid) != wanted.asker:
+        """Return what was published here of late, for the broker that asks."""
+        address, place = wanted.address, wanted.place
+        common: int = Realm.CLUSTER
+        if address is not None and place is not None:
+            if place in self._cluster.places or place == self._recalls.place:
+                return Outbound()  # a member asks its own cluster besides
+            common = self._cluster.common_level(place)
+        elif self._cluster.slots.get(uid) != wanted.asker:
             return Outbound()
-        found = self._find(wanted.interests, now - wanted.age_ms * NANOS_PER_MILLI, now)
-        events = [Answer(wanted.asker, run, 1 + (now - at) // NANOS_PER_MILLI) for run, at in found]
+        found = self._find(wanted.interests, now - wanted.age_ms * NANOS_PER_MILLI, now, common)
+        events = [
+            Answer(wanted.asker, run, 1 + (now - at) // NANOS_PER_MILLI, address)
+            for run, at in found
+        ]
         sent = sum(run.count for run, _ in found)
-        return Outbound(events, [Mail(uid, PastDone(wanted.number, sent))])
+        if place is None:
+            return Outbound(events, [Mail(uid, PastDone(wanted.number, sent))])
+        done = PastDone(wanted.number, sent, self._recalls.place)
+        return Outbound(events, [Mail(ANYBODY, done, place)] if sent else [])
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _places(self) -> dict[str, int]:
+        """The ring ids of the members, by uid."""
+        return {uid: place for place, uid in self._cluster.places.items()}
 
     def _due(self, client: Subscriber) -> Nanos:
         since = self._waiting[client]
@@ -149,10 +197,15 @@ class Past:
         for client in clients:
             del self._waiting[client]
         self._number += 1
-        own = self._cluster.slot
-        others = {uid: slot for uid, slot in self._cluster.slots.items() if slot != own}
+        own, address, place = self._cluster.slot, self._cluster.address, self._recalls.place
+        others = {uid: at for uid, at in self._places.items() if at != place}
+        is_open = self._cluster.levels > 1 and address is not None and place is not None
         self._round = _Round(
-            self._number, clients, now + ROUND_NS, dict.fromkeys(others.values(), None)
+            self._number,
+            clients,
+            now + ROUND_NS,
+            dict.fromkeys(others.values(), None),
+            is_open,
         )
         interests = tuple(_interests_of(clients))
         for run, at in self._find(interests, now - KEPT_NS, now):
@@ -160,21 +213,25 @@ class Past:
         if own is not None:
             wanted = PastWanted(own, self._number, KEPT_NS // NANOS_PER_MILLI, interests)
             out.mail += [Mail(uid, wanted) for uid in others]
+            if is_open:
+                out.to_all.append(replace(wanted, address=address, place=place))
         self._finish(now)
 
     def _add(self, current: _Round, run: EventRun, at: Nanos) -> None:
         alone = run.ungrouped().alone()
         current.bytes += len(alone.data)
         if current.bytes <= POOL_BYTES:
-            current.runs.append(kept_run(alone, at))
+            common = self._cluster.common_level(run.head.source) if current.is_open else 1
+            current.runs.append(kept_run(alone, at, common))
 
     def _finish(self, now: Nanos) -> None:
         current = self._round
         if current is None:
             return
-        for slot in current.expected.keys() - self._cluster.uids.keys():
-            del current.expected[slot]  # it has died
-        if not current.is_done and now < current.until:
+        for place, count in [*current.expected.items()]:
+            if count is None and place not in self._cluster.places:
+                del current.expected[place]  # it has died
+        if not current.is_done(now):
             return
         self._round = None
         keyed = sorted(((run.first, at, run) for at, run in enumerate(current.runs)), key=_order)
@@ -183,14 +240,19 @@ class Past:
             self._served(client, runs, now)
 
     def _find(
-        self, interests: Iterable[Interest], since: Nanos, now: Nanos
+        self, interests: Iterable[Interest], since: Nanos, now: Nanos, common: int = Realm.CLUSTER
     ) -> list[tuple[EventRun, Nanos]]:
-        """Return what was published here since a time and matches, oldest first."""
+        """Return what was published here since a time and matches, oldest first.
+
+        ``common``: the level of the smallest unit that has both this broker and who asks in it.
+        """
         matcher = _Matcher(interests)
         found = [
             (run, at)
-            for run, at in self._log.since(since, now)
-            if matcher.wants(run.head.link_class, run.head.topic) and not run.head.is_named
+            for run, at in self._recalls.log.since(since, now)
+            if run.head.realm >= common
+            and matcher.wants(run.head.link_class, run.head.topic)
+            and not run.head.is_named
         ]
         size, first = 0, len(found)
         while first and size < ANSWER_BYTES:
@@ -237,10 +299,14 @@ def _interests_of(clients: Iterable[Subscriber]) -> list[Interest]:
                 found[interest_in(text, only, secure=client.secure)] = None
             except TopicError:
                 continue
-    if len(found) > MAX_INTERESTS:
+    if len(found) > MAX_INTERESTS or sum(map(_bytes_of, found)) > MAX_INTEREST_BYTES:
         secure = any(client.secure for client in clients)
         return [everything(sum(_CLASSES.values()) if secure else _CLASSES[LinkClass.NORMAL])]
     return list(found)
+
+
+def _bytes_of(interest: Interest) -> int:
+    return len(interest.filter)
 
 
 def _order(

@@ -22,9 +22,11 @@ class Paths:
     detours: Mapping[str, Path] = field(default_factory=dict)
     #: The way to a broker over links of a class as it is known here; it begins with this broker.
     known: Callable[[LinkKey], Path | None] = lambda key: None
+    #: Whether events may take the way round the failed link to a broker.
+    goes_round: Callable[[str], bool] = lambda uid: True
 
     def round(self, key: LinkKey) -> Path | None:
         """Return the way round a failed link, if there is one."""
         uid, link_class = key
         detour = self.detours.get(uid) if link_class is LinkClass.NORMAL else None
-        return detour[1:] if detour is not None else None
+        return detour[1:] if detour is not None and self.goes_round(uid) else None

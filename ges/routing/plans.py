@@ -6,7 +6,7 @@ from ges.routing.arc_plan import ArcPlan, whole_ring
 from ges.routing.flood_plan import FloodPlan
 from ges.routing.holding import Holding
 from ges.routing.mask_plan import Cluster, MaskPlan, Split
-from ges.routing.outlets import Lines
+from ges.routing.outlets import EventLines
 from ges.routing.plan import Onward, Plan
 from ges.wire.events import FLOOD_FLAG, Duty
 from overlay.ids import LinkClass, Peer
@@ -18,7 +18,7 @@ class Plans:
     The broker where an event is published decides: by destinations if every broker has a slot.
     """
 
-    def __init__(self, lines: Lines, holding: Holding, cluster: Cluster) -> None:
+    def __init__(self, lines: EventLines, holding: Holding, cluster: Cluster) -> None:
         """``holding`` knows who is linked, and for whom events wait."""
         self.here: int | None = None  #: this broker's ring id; None: it is not on the ring
         self.cluster = cluster
@@ -46,7 +46,19 @@ class Plans:
             for uid, member in holding.linked.items()
             if not self._is_over(member.peer)
         }
-        self.normal.update(self.here, holding.places(LinkClass.NORMAL) | linked)
+        beside = {
+            line.peer.uid: linked[line.peer.uid]
+            for line in self._lines.declared
+            if line.peer.uid in linked
+        }
+        by_arc = holding.places(LinkClass.NORMAL) | linked
+        for uid, member in holding.linked.items():
+            if self._lines.needs_name(member.peer):
+                by_arc.pop(uid, None)
+        for (uid, _), waited in holding.held.items():
+            if self._lines.needs_name(waited.peer):
+                by_arc.pop(uid, None)
+        self.normal.update(self.here, by_arc, beside)
         places = held | linked
         self.secure.update(
             self.here, {uid: places[uid] for uid in self.flood.uids if uid in places}

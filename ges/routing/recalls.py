@@ -22,7 +22,7 @@ from ges.routing.recall import RecallLog
 from ges.units.address import LEVELS
 from ges.units.post import ANYBODY, Mail
 from ges.wire.event_runs import EventRun
-from ges.wire.recall_messages import MAX_TAILS, RangeDone, RangeQuery, Tails
+from ges.wire.recall_messages import MAX_TAILS, PastWanted, RangeDone, RangeQuery, Tails
 from overlay.ids import Nanos, nanos
 from overlay.machine import Message
 
@@ -45,6 +45,7 @@ class Outbound:
 
     events: list[Answer] = field(default_factory=list)  #: before the letters
     mail: list[Mail] = field(default_factory=list)
+    to_all: list[PastWanted] = field(default_factory=list)  #: all brokers of the overlay
     ready: list[EventRun] = field(default_factory=list)
 
 

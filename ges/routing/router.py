@@ -424,6 +424,7 @@ class Router:
             flags |= SECURE_FLAG if head.secure else 0
             if head.again:
                 flags |= AGAIN_FLAG
-                parts = (run,)
+                goes_round = self._plans.normal.has_beside
+                parts = self.flooded.fresh(run) if goes_round else (run,)
         for part in parts:
             self._passing.pass_on(part, duty, flags, head.link_class, now)

@@ -261,8 +261,7 @@ class _Answer:
         way = stack.node.relay_paths.relays.get((first, its_class))
         problem = None
         if way is None and not stack.has_line(first, its_class):
-            detour = stack.node.ring.detours.get(first) if its_class is LinkClass.NORMAL else None
-            way = detour[1:] if detour is not None else None
+            way = stack.way_round((first, its_class))
             if way is None:
                 problem = f"the link to broker {short(first)} is lost: the event would wait for it"
         if way is not None and all(uid in slots for uid in way):

@@ -8,6 +8,7 @@ from typing import Any
 from ges.discovery.targets import parse_announce, parse_join
 from ges.settings.quantities import bytes_of, bytes_text, seconds_of, time_text
 from ges.settings.setting import Form
+from ges.topology.declared_links import parse_links
 from ges.units.entry_rules import parse_rules
 from ges.units.unit_names import parse_unit
 from overlay.address import parse_endpoint
@@ -68,6 +69,12 @@ def _read_announce(written: Any) -> str:  # noqa: ANN401
     return text
 
 
+def _read_links(written: Any) -> list[str]:  # noqa: ANN401
+    if not isinstance(written, list) or not all(isinstance(each, str) for each in written):
+        raise ValueError
+    return [*parse_links(written)]
+
+
 def _read_unit(written: Any) -> str:  # noqa: ANN401
     if not isinstance(written, str):
         raise ValueError
@@ -119,5 +126,11 @@ GATEWAYS = Form(
     "four numbers from 1 to 64, such as [64, 16, 8, 8]", _read_gateways, list, is_list=True
 )
 UNIT = Form("one to three names, such as eu/fra/a", _read_unit, str)
+EVENT_LINKS = Form(
+    'a list of URLs of brokers, such as ["chordal://10.1.0.7:9470"]',
+    _read_links,
+    list,
+    is_list=True,
+)
 OVERLAY = Form("the name of an overlay", _read_overlay, str)
 PATH = Form("a path", _read_path, str)

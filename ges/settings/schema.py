@@ -20,6 +20,7 @@ from ges.settings.forms import (
     ANNOUNCE,
     BROKERS,
     ENDPOINT,
+    EVENT_LINKS,
     GATEWAYS,
     LISTEN,
     OVERLAY,
@@ -146,6 +147,34 @@ class Units(Part, frozen=True):
             reloads=True,
         ),
     ] = ()
+
+
+class Links(Part, frozen=True):
+    """Which links events take."""
+
+    events: Annotated[
+        Literal["all", "declared"],
+        setting(
+            "Which links from here carry events: all, or those alone that an end has named.",
+            "--events-over",
+        ),
+    ] = "all"
+    event_links: Annotated[
+        tuple[str, ...],
+        setting(
+            "Brokers, links to which are named: these are opened, kept open, and carry events.",
+            *("--event-links", "URL,..."),
+            form=EVENT_LINKS,
+        ),
+    ] = ()
+    costs: Annotated[
+        Literal["measured", "levels"],
+        setting(
+            "What a link costs where events choose among paths: by the levels of the units that it "
+            "joins and as measured, or by the levels alone, and by hops among equals.",
+            "--link-costs",
+        ),
+    ] = "measured"
 
 
 class Express(Part, frozen=True):
@@ -382,6 +411,7 @@ class Settings(Part, frozen=True):
     limits: Limits = Limits()
     ring: Ring = Ring()
     units: Units = Units()
+    links: Links = Links()
     express: Express = Express()
     relays: Relays = Relays()
     admin: Admin = Admin()

@@ -3,7 +3,8 @@
 Parts of a broker's machine
     ``part`` (what they have in common), ``parallel_links`` (express and secure links beside normal
     ones), ``survey_part`` (measurements and relay paths), ``secure_part`` (the graph of secure
-    links), ``revocation_lists`` (who counts no more). ``uid_in_use`` (another process uses this
+    links), ``revocation_lists`` (who counts no more), ``declared_links`` (which links carry
+    events). ``uid_in_use`` (another process uses this
     broker's uid) is heard before the ring.
 Links
     ``survey`` (what is measured and told), ``horizon`` (what others tell, and how far),

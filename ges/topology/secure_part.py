@@ -38,13 +38,17 @@ class SecurePart(Part):
         normal: Mapping[str, Peer],
         secure: Set[str],
         is_revoked: Callable[[str], bool],
+        carries: Callable[[str], bool] = lambda uid: True,
     ) -> None:
-        """``normal`` and ``secure``: uids at the other end of those links, as they are now."""
+        """``carries``: whether events may take the link to a broker.
+
+        ``normal`` and ``secure``: uids at the other end of those links, as they are now."""
         self.graph = SecureGraph(ring.peer.uid, is_revoked)
         self._repair = SecureGraphRepair(self.graph, ring.peer.uid)
         self._ring = ring
         self._normal = normal
         self._secure = secure
+        self._carries = carries
 
     @property
     def messages(self) -> Mapping[type[Message], MessageHandler]:
@@ -95,11 +99,12 @@ class SecurePart(Part):
         if not ring.peer.secure or member is None:
             return []
         around = {m.uid for m in (*ring.left, *ring.right)}
+        secure = {uid for uid in self._secure if self._carries(uid)}
         own = self.graph.own(
             ring.peer.incarnation,
             member.ring_id,
-            tuple(self._secure),
-            complete=around <= self._secure,
+            tuple(secure),
+            complete=around <= secure,
         )
         return self._flood(own) if own is not None else []
 

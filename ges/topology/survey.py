@@ -10,7 +10,7 @@ neighbour that is seen to go by an old one.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum, auto
 
 from ges.topology.horizon import REFRESH_NS, Horizon
@@ -50,8 +50,11 @@ class Survey:
         *,
         express_range_ns: Nanos = DEFAULT_RANGE_NS,
         pace: Pace | None = None,
+        carries: Callable[[str], bool] = lambda uid: True,
     ) -> None:
         """Take the express range, one way, in nanoseconds; 0: no express links.
+
+        ``carries``: whether events may take the link to a broker.
 
         Raises:
             ConfigError: the range makes no sense.
@@ -60,6 +63,7 @@ class Survey:
         self.express_range = ExpressRange(express_range_ns)
         self.told = 0  #: tables sent
         self.uid = uid
+        self._carries = carries
         self._incarnation = 0
         self._probes = Probes(rng, pace)
         self._quick_probes = QuickProbes()
@@ -238,6 +242,11 @@ class Survey:
         weights = self._probes.agreed(key, now)
         return cost_ns(key[1], weights) if weights is not None else None
 
+    def on_carriers(self, now: Nanos) -> None:
+        """Events may take other links than before."""
+        self._is_changed = True
+        self._own_changed(now)
+
     def take_near(self) -> tuple[str, ...]:
         """Return whose normal links were measured inside the express range since the last call."""
         near = tuple(self._fast)
@@ -282,7 +291,9 @@ class Survey:
 
     def has_link(self, key: LinkKey) -> bool:
         """There is a link that events of its class may use."""
-        return self.is_express(key[0]) if key[1] is LinkClass.EXPRESS else key in self._probes
+        uid, link_class = key
+        is_up = self.is_express(uid) if link_class is LinkClass.EXPRESS else key in self._probes
+        return is_up and self._carries(uid)
 
     def _refresh(self, pairs: Iterable[Ends]) -> None:
         """Put what is known of the links between these brokers into the graph."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ges.topology.declared_links import DeclaredLinks
 from ges.topology.part import CommandHandler, MessageHandler, Part, RingView
 from ges.topology.relay_paths import RelayPaths
 from ges.topology.survey import Survey
@@ -37,10 +38,15 @@ class Misled(Command):
 class SurveyPart(Part):
     """What the survey is told, and the relay paths that follow it."""
 
-    def __init__(self, ring: RingView, survey: Survey, paths: RelayPaths) -> None:
+    def __init__(
+        self, ring: RingView, survey: Survey, paths: RelayPaths, declared: DeclaredLinks
+    ) -> None:
+        """``declared`` knows which links carry events."""
         self._ring = ring
         self._survey = survey
         self._paths = paths
+        self._declared = declared
+        self._carriers = 0  #: changes of these that have been followed
 
     @property
     def messages(self) -> Mapping[type[Message], MessageHandler]:
@@ -85,6 +91,9 @@ class SurveyPart(Part):
     def settle(self, now: Nanos) -> list[Effect]:
         """Bring the relay paths up to what is known of links."""
         self._survey.set_incarnation(self._ring.peer.incarnation, now)
+        if self._declared.changes != self._carriers:
+            self._carriers = self._declared.changes
+            self._survey.on_carriers(now)
         self._paths.follow(now)
         return []
 

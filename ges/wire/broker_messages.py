@@ -10,7 +10,7 @@ from overlay.ids import LinkClass, WireCount, WireUid
 from overlay.machine import LinkMessage, Message
 from overlay.multigraph.weights import Weights
 from overlay.security.revocation import MAX_LIST_BYTES, MAX_VOUCHER_BYTES
-from overlay.wire.versions import SECURE_STATES
+from overlay.wire.versions import DECLARED, SECURE_STATES
 from ring.wire.messages import RingId
 
 MAX_SECURE_LINKS = 256
@@ -66,3 +66,9 @@ class MeasuredLinks(LinkMessage, frozen=True):
     incarnation: WireCount
     version: WireCount
     links: Annotated[tuple[ToldLink, ...], msgspec.Meta(max_length=MAX_LINKS_TOLD)]
+
+
+class LinkDeclared(Message, frozen=True):
+    """The operator of the sender has named this link: events may take it."""
+
+    capability = DECLARED

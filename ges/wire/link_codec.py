@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ges.wire.broker_messages import (
+    LinkDeclared,
     MeasuredLinks,
     RevocationNotice,
     SecureState,
@@ -30,6 +31,7 @@ LINK_MESSAGES: tuple[type[Message], ...] = (
     SecureStatesWanted,
     RevocationNotice,
     MeasuredLinks,
+    LinkDeclared,
     LinkProbe,
     LinkEcho,
     QuickProbe,

@@ -99,21 +99,28 @@ class Tails(Message, frozen=True):
 class PastWanted(Message, frozen=True):
     """Clients have moved to the sender: send it what was published here of late that they want.
 
-    ``age_ms``: nothing older than that.
+    ``age_ms``: nothing older than that. ``asker`` is the slot of a member of the same cluster.
+    Where all of the overlay are told this, it says its whole address, packed, and its place.
     """
 
     asker: Slot
     number: WireCount
     age_ms: WireCount
     interests: Interests
+    address: Annotated[int, msgspec.Meta(ge=0, lt=2**24)] | None = None
+    place: RingId | None = None
     capability = PROFILES
 
 
 class PastDone(Message, frozen=True):
-    """So many events were sent in answer; they come by themselves."""
+    """So many events were sent in answer; they come by themselves.
+
+    ``place``: of the sender, which may be of another cluster.
+    """
 
     number: WireCount
     sent: WireCount
+    place: RingId | None = None
     capability = PROFILES
 
 

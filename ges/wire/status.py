@@ -54,6 +54,8 @@ class LinkStatus(msgspec.Struct, frozen=True):
     dropped: int = 0  #: express events dropped as its queue was full
     events: int = 0  #: queued for this connection so far
     name: WireName = ""  #: of the broker at its other end, for people; empty: it has none
+    carries: bool = True  #: events may take it
+    declared: bool = False  #: an end has named it for events
 
 
 class RelayPathStatus(msgspec.Struct, frozen=True):
@@ -62,6 +64,14 @@ class RelayPathStatus(msgspec.Struct, frozen=True):
     uid: str
     link_class: LinkClass
     path: tuple[str, ...]  #: uids to pass after this broker, the last is the one it leads to
+
+
+class NamedLinkStatus(msgspec.Struct, frozen=True):
+    """A link that the operator of a broker has named for events."""
+
+    url: str  #: of the broker at its other end
+    uid: str | None  #: of that broker; None: the link is not up
+    problem: str  #: why it is not; empty: it is
 
 
 class MemoryStatus(msgspec.Struct, frozen=True):
@@ -177,6 +187,10 @@ class Status(Message, frozen=True):
     levels: tuple[LevelStatus, ...] = ()  #: an earlier version does not say
     unit: str = ""  #: names of the units it stands in, such as eu/fra/a; empty: they have none
     unit_wanted: str = ""  #: names that it was given
+    declared: bool = False  #: events take those of its links alone that an end has named
+    event_links: tuple[NamedLinkStatus, ...] = ()  #: those that are named at this broker
+    names_destinations: bool = True  #: events published here say whom they are for, else all
+    without_way: tuple[str, ...] = ()  #: brokers and units that events from here do not reach
 
 
 class MoreStatus(Message, frozen=True):

@@ -49,6 +49,7 @@ class Kind(IntEnum):
     STATEMENT_TAKEN = 10
     RETAINED = 11
     SECURE_RETAINED = 12
+    PAST = 13  #: a question to all of the overlay for what clients have missed
 
 
 # ── the members ───────────────────────────────────────────────────────────────────────────────

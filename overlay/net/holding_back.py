@@ -9,7 +9,7 @@ are not all waited for, or the slowest of them would hold up all others:
   allowance lasts, once their queues are a quarter full: before that nothing is in danger, and who
   waits makes others late;
 - for new ones, of which it is not known yet whether they are fast, as long as the allowance lasts,
-  and not where another subscriber's queue has room;
+  once their queues are a quarter full, and not where another subscriber's queue has room;
 - for slow ones not at all.
 
 What is not waited for fills up to its limit, and then the policy of its queue acts
@@ -58,7 +58,7 @@ async def _hold_for_subscribers(
         lagging = [queue for queue in fast if queue.crowded and queue.pressed]
         if lagging:
             await _spend(allowance, lagging, is_any_enough=False)
-    elif new and not has_room:
+    elif new and not has_room and all(queue.pressed for queue in new):
         await _spend(allowance, new, is_any_enough=True)
 
 

@@ -64,6 +64,7 @@ LEAVING = "leaving"  #: a client goes to another broker when its own says that i
 QUEUES = "queues"  #: a broker takes clients into queue groups
 REQUESTS = "requests"  #: a broker takes requests, and says when nobody is there to answer
 NAMES = "names"  #: brokers find named clients; one takes events for them from its clients
+DECLARED = "declared"  #: a broker is told which of its links the other end names for events
 REALMS = "realms"  #: a broker keeps events and subscriptions to their units
 
 #: What a broker tells its clients that it has ...
@@ -84,7 +85,7 @@ FOR_CLIENTS = (
 OF_CLIENTS = (ASKS, MISSED, ACTIVE, ACTIVE_LEVELS, PAGES, LEAVING, RETAINED)
 
 CAPABILITIES = frozenset(
-    {EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES, UNITS, HIERARCHY, PROFILES, NAMES}
+    {EXPRESS, STREAMS, SECURE_STATES, QUICK_PROBES, UNITS, HIERARCHY, PROFILES, NAMES, DECLARED}
 )
 
 

@@ -20,7 +20,7 @@ from itertools import pairwise
 
 from ges.units.address import UNIT_LIMIT
 from ges.units.planner import UnitsConfig
-from ges.units.unit_names import parse_unit
+from ges.units.unit_names import UnitNames
 from overlay.ids import Nanos, Peer, nanos
 from overlay.machine import Fact, Input, MessageReceived
 from overlay.multigraph.probes import Pace
@@ -153,16 +153,30 @@ class Service:
 
     # ── what is done to it ────────────────────────────────────────────────────────────────────
 
-    def start(self, contacts: Sequence[str], uid: str | None = None, unit: str = "") -> str:
+    def start(
+        self,
+        contacts: Sequence[str],
+        uid: str | None = None,
+        *,
+        declared: bool = False,
+        event_links: Sequence[str] = (),
+        unit: UnitNames = (),
+    ) -> str:
         """Start a broker that joins through ``contacts``; without any it founds a ring.
 
-        ``unit``: names of the unit that it wishes to be in, such as ``eu/fra/a``.
+        Args:
+            contacts: uids of brokers.
+            uid: its own; None: it is drawn.
+            declared: events take those of its links alone that an end names.
+            event_links: uids of brokers, links to which it names.
+            unit: names of the unit that it is to be in.
         """
         if uid is None:
             uid = f"{rng_for(self._seed, 'uid', len(self.brokers)).getrandbits(128):032x}"
         before = self.brokers.get(uid)
         incarnation = 1 if before is None else before.node.peer.incarnation + 1
-        broker = self._add(uid, incarnation, unit)
+        named = tuple(self.url_of(other) for other in event_links)
+        broker = self._add(uid, incarnation, declared=declared, event_links=named, unit=unit)
         urls = tuple(self.brokers[other].url for other in contacts)
         broker.join(Join(urls) if urls else Found())
         return uid
@@ -387,20 +401,34 @@ class Service:
             self.start(self.uids)
             self.run(0.05)
 
-    def _add(self, uid: str, incarnation: int, unit: str = "") -> WholeBroker:
+    @staticmethod
+    def url_of(uid: str) -> str:
+        """Return where a broker listens, started or not."""
+        return f"chordal://{uid[:12]}.test:9470"
+
+    def _add(
+        self,
+        uid: str,
+        incarnation: int,
+        *,
+        declared: bool = False,
+        event_links: tuple[str, ...] = (),
+        unit: UnitNames = (),
+    ) -> WholeBroker:
+        url = self.url_of(uid)
         units = self._units
         if unit:
-            units = replace(units or UnitsConfig(), names=parse_unit(unit))
-        url = f"chordal://{uid[:12]}.test:9470"
+            units = replace(units if units is not None else UnitsConfig(), names=unit)
         broker = self.brokers[uid] = WholeBroker(
             self.network,
             self.config,
-            Peer(uid, incarnation, url, self.secure),
+            Peer(uid, incarnation, url, self.secure, declared),
             rng_for(self._seed, "node", uid, incarnation),
             on_fact=self._on_fact,
             on_sent=lambda about: self.on_sent(about),
             pace=self._pace,
             units=units,
+            event_links=event_links,
         )
         self.network.add(broker)
         return broker

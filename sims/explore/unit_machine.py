@@ -15,6 +15,7 @@ from ges.gateways.gateways_part import GatewaysPart
 from ges.profiles.profiles_part import ProfilesPart, Wanted
 from ges.statements.held import Statements
 from ges.statements.statements_part import ActiveIn, StatementsPart
+from ges.topology.declared_links import DeclaredLinks
 from ges.topology.part import MessageHandler, Part
 from ges.topology.survey import Survey
 from ges.units.planner import UnitsConfig
@@ -85,6 +86,7 @@ class StillRing:
         self.peer = member.peer
         self.member: Member | None = None
         self.linked: dict[str, Member] = {}
+        self.detours: dict[str, tuple[str, ...]] = {}  #: none: no link fails
 
     @property
     def left(self) -> tuple[Member, ...]:
@@ -124,9 +126,10 @@ class UnitMachine:
         self.units = units = UnitsPart(self.ring, self._normal, config)
         uid = member.peer.uid
         post = Post(units.around, LINK_CODEC, self._deliver)
-        survey = Survey(uid, rng_for(uid, "survey"))
+        rng = rng_for(uid, "explored")
+        survey, declared = Survey(uid, rng), DeclaredLinks(self.ring, self._normal, rng)
         up: dict[LinkClass, set[str]] = {LinkClass.SECURE: set(), LinkClass.EXPRESS: set()}
-        self.gateways = GatewaysPart(self.ring, units, survey, post, up, self.statements)
+        self.gateways = GatewaysPart(self.ring, units, survey, post, up, self.statements, declared)
         self.profiles = ProfilesPart(self.ring, units, post)
         self.stating = StatementsPart(uid, units, self.gateways, self.profiles, self.statements)
         self._parts: tuple[Part, ...] = (

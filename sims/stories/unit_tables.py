@@ -10,7 +10,7 @@ import random
 from collections import Counter
 
 from ges.units.planner import UnitsConfig
-from ges.units.unit_names import written
+from ges.units.unit_names import parse_unit, written
 from overlay.ids import nanos, short
 from overlay.rng import rng_for
 from sims.experiments.service import UNITS_PAUSE_NS, Service
@@ -109,10 +109,10 @@ def unit_places(seed: int) -> list[str]:
     service = Service(seed, units=UnitsConfig(4, UNITS_PAUSE_NS))
     wishes = [*NAMES, *rng.choices((*NAMES, ""), k=4)]
     rng.shuffle(wishes)
-    given = {service.start((), unit=wishes[0]): wishes[0]}
+    given = {service.start((), unit=parse_unit(wishes[0])): wishes[0]}
     for wish in wishes[1:]:
         service.run(rng.choice((0.0, 0.5, 3)))
-        given[service.start(rng.sample(service.alive, 1), unit=wish)] = wish
+        given[service.start(rng.sample(service.alive, 1), unit=parse_unit(wish))] = wish
     service.run(5)
     service.rest()
     end = service.timeline.now + nanos(MOVED_S)

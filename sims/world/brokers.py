@@ -69,6 +69,7 @@ class WholeBroker(Process):
         on_sent: Callable[[str | None], None] = lambda about: None,
         pace: Pace | None = None,
         units: UnitsConfig | None = None,
+        event_links: tuple[str, ...] = (),
     ) -> None:
         """Begin to run.
 
@@ -81,6 +82,7 @@ class WholeBroker(Process):
             on_sent: told of each message and call on account of a broker: of whom.
             pace: of link probes.
             units: how many sub-units a unit may have.
+            event_links: URLs of brokers, links to which are named for events.
         """
         super().__init__(network, peer.uid, peer.url)
         self._told = on_fact
@@ -93,7 +95,9 @@ class WholeBroker(Process):
         self._leaves_by: Nanos = 0
         self.counters: Counter[str] = Counter()
         self.sent: Counter[type[Message]] = Counter()  #: control messages, by what they say
-        self.node = node = BrokerNode(config, peer, rng, pace=pace, units=units)
+        self.node = node = BrokerNode(
+            config, peer, rng, pace=pace, units=units, event_links=event_links
+        )
         log = CountedLog(self.counters, _SILENT, self.now)
         self.table = table = LinkTable(peer.uid)
         self.links = Links(

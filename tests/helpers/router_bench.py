@@ -12,6 +12,7 @@ import trio.testing
 from ges.routing.holding import Holding
 from ges.routing.interests import Interests
 from ges.routing.known import Known
+from ges.routing.outlets import EventLines
 from ges.routing.parts import ExpressRules, RoutingParts
 from ges.routing.paths import Paths
 from ges.sessions.session import Session
@@ -64,7 +65,7 @@ class Bench:
         self.given: list[Input] = []  #: to the machine
         self.turn = Turn()  #: knows which queues are crowded
         self.parts = RoutingParts.build(
-            self.links,
+            EventLines(self.links),
             Paths(self.relays, self.detours, self.paths.get),
             self.holding,
             Known(

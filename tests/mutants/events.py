@@ -193,7 +193,7 @@ EVENTS.add(
 EVENTS.add(
     "questions-unanswered",
     "a source does not answer",
-    (RecallLog, "answer", lambda self, query, now, asker=None: ([], [])),
+    (RecallLog, "answer", lambda self, query, now, asker=None, common=1: ([], [])),
 )
 EVENTS.add(
     "no-tails",

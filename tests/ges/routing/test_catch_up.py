@@ -10,6 +10,7 @@ import pytest
 from ges.routing.arc_plan import whole_ring
 from ges.routing.catch_up import KEPT_BYTES, KEPT_NS, UNSURE_NS, CatchUp
 from ges.routing.holding import Holding
+from ges.routing.outlets import EventLines
 from ges.routing.plans import Plans
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import pack_event, read_head
@@ -258,7 +259,7 @@ async def test_however_many_duties_events_come_with_what_is_kept_of_them_is_boun
 ) -> None:
     monkeypatch.setattr("ges.routing.arc_plan.MAX_CACHED", 16)  # what plans remember is theirs
     holding = Holding(Streams(), lambda peer: False)
-    plans = Plans({}, holding, HandCluster())
+    plans = Plans(EventLines({}), holding, HandCluster())
     plans.here = 0
     others = [member(f"{number:032x}", 1000 * number) for number in range(1, 61)]
     holding.note({m.uid: m for m in others}, others, is_member=True)

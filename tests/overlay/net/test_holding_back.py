@@ -117,6 +117,7 @@ async def test_a_new_one_is_waited_for_within_the_allowance_and_not_where_anothe
     assert await waited(Queue(NEW)) == pytest.approx(WAIT_SECONDS)
     assert await waited(Queue(NEW), Queue(NEW, room_in=SECONDS)) == pytest.approx(SECONDS)
     assert await waited(Queue(NEW), fed=True) == 0
+    assert await waited(Queue(NEW), Queue(NEW, pressed=False)) == 0
     assert await waited(Queue(NEW), Queue(FAST, room_in=SECONDS)) == pytest.approx(SECONDS)
 
 

@@ -32,6 +32,10 @@ SMALL = {
     "churn-weibull": ["nodes=24", "seconds=40", "churn.0.mean_s=100"],
     "crash-many": ["nodes=32"],
     "delivery-under-churn": ["nodes=6", "seconds=15", "churn.0.mean_s=60"],
+    "everything-at-once": [
+        *("nodes=10", "seconds=12", "workload.subscribers=8", "workload.publishers=3"),
+        "workload.rate=10",
+    ],
     "flash-crowd": ["nodes=12", "seconds=30", "churn.0.over_s=10"],
     "leave-storm": ["nodes=24"],
     "lossy": ["nodes=24", "seconds=30", "faults.0.over_s=20"],
