@@ -382,7 +382,7 @@ class GatewaysPart(Part):
 
     def _follow_gates(self, counting: set[str]) -> None:
         changes = self._gates.changes
-        moved = self._gates.update(self._beyond(counting), self._bucket)
+        moved = self._gates.update(self._beyond(counting), self._bucket, self._lasting.fresh)
         for link_class, nodes in moved.items():
             self._note(link_class, Moves(nodes, nodes))
         if self._gates.changes != changes:

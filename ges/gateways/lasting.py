@@ -2,7 +2,8 @@
 
 A link that was lost counts for 0.4 s more, unless its other end is dead: it may be back. A link to
 a ring neighbour counts at once, another one when it has lasted for 5 s, as a broker that seeks a
-chord is linked to many for a moment.
+chord is linked to many for a moment. Until a link has lasted for so long it is *fresh*: its other
+end may be a newcomer that has no slot yet.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ class Lasting:
     """The brokers that are linked, since when, and those that were just now."""
 
     def __init__(self) -> None:
-        self.look_at: Nanos | None = None  #: when another one counts, or counts no more
+        #: When another one counts, or counts no more, or is fresh no more.
+        self.look_at: Nanos | None = None
+        self.fresh: frozenset[str] = frozenset()  #: of those that counted at the last look
         self._since: dict[str, Nanos] = {}
         self._lost: dict[str, Nanos] = {}  #: since when
 
@@ -49,10 +52,14 @@ class Lasting:
         self._since = {uid: since.get(uid, now) for uid in (*linked, *self._lost)}
         counting = set(self._lost)
         due = [at + GRACE_NS for at in self._lost.values()]
+        fresh = set()
         for uid, begun in self._since.items():
-            if uid in near or now >= begun + LASTED_NS:
+            has_lasted = now >= begun + LASTED_NS
+            if uid in near or has_lasted:
                 counting.add(uid)
-            else:
+            if not has_lasted:
+                fresh.add(uid)
                 due.append(begun + LASTED_NS)
+        self.fresh = frozenset(fresh & counting)
         self.look_at = min(due, default=None)
         return counting

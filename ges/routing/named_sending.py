@@ -52,16 +52,19 @@ class NamedSending:
 
     def send_again(
         self, flow: Flow, sequence: int, holder: Holder, names: Iterable[str], via: int, now: Nanos
-    ) -> bool:
-        """Send an event to a broker where its clients are now; says whether it is still kept.
+    ) -> EventRun | None:
+        """Send an event to a broker where its clients are now; return it if that is this broker.
 
-        ``via``: of a way of its own.
+        ``via``: of a way of its own. Nothing is sent if the event is not kept any more.
         """
         event = self._log.get(flow, sequence)
         if event is None:
-            return False
+            return None
         sent = event.under(via, self._passing.plans.here or 0)
-        return bool(self._send_copy(sent, holder, names, event.head.flags | AGAIN_FLAG, now))
+        if self._cluster.slots.get(holder.uid) == self._cluster.slot:
+            return sent.named(names).under(via, sent.head.source)
+        self._send_copy(sent, holder, names, event.head.flags | AGAIN_FLAG, now)
+        return None
 
     def _send_copy(
         self, event: EventRun, holder: Holder, names: Iterable[str], flags: int, now: Nanos

@@ -301,7 +301,21 @@ class Router:
     ) -> None:
         """Send an event for named clients to a broker to which these have moved."""
         via = self._tokens.stray()
-        self.named_sending.send_again(flow, sequence, holder, names, via, now)
+        ours = self.named_sending.send_again(flow, sequence, holder, names, via, now)
+        if ours is not None:
+            head = ours.head
+            self.deliver(self._admit_again(ours, now, head.marked, via, head.source), now)
+
+    def _admit_again(
+        self, event: EventRun, now: Nanos, marked: bool, via: int, source: int
+    ) -> Sequence[EventRun]:
+        """Take an event that follows named clients to here.
+
+        It may have come before, for others that have names here; a client drops what it has had.
+        """
+        before = self._ordering.too_late
+        ready = self._admit(event, now, marked=marked, via=via, source=source)
+        return ready if self._ordering.too_late == before else (event,)
 
     @property
     def _own_bit(self) -> int:
@@ -328,7 +342,10 @@ class Router:
             return
         if head.secure:
             self.recent.fresh(run)
-        ready = self._admit(run, now, marked=head.marked, via=head.via, source=head.source)
+        if head.is_named and head.again:
+            ready = self._admit_again(run, now, head.marked, head.via, head.source)
+        else:
+            ready = self._admit(run, now, marked=head.marked, via=head.via, source=head.source)
         self.deliver(ready, now)
 
     def _duties_here(self, run: EventRun) -> Iterable[tuple[EventRun, Duty]]:

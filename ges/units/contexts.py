@@ -192,7 +192,7 @@ class Contexts:
             self._reported.clear()
             self._due.clear()
             self._empty.clear()
-            return []
+            return [e for planner in self.planners.values() for e in planner.office.follow(now)]
         effects = self._place(now)
         for planner in self.planners.values():
             effects += planner.office.follow(now)

@@ -121,6 +121,7 @@ class Office:
         """Take office or hand it over, as the ring has it."""
         member, left, table = self._around.member, self._around.left, self._held.table
         if member is None:
+            self._first_since = None  # whoever is off the ring waits for no table
             return []
         is_mine = table is not None and table.steward == member.uid
         if not self.is_first:

@@ -72,9 +72,13 @@ def explore(
     from sims.explore.explorer import Explorer
     from sims.explore.granularity import Granularity
     from sims.explore.scopes import SCOPES
+    from sims.explore.unit_explorer import UnitExplorer
+    from sims.explore.unit_scopes import UNIT_SCOPES
 
     if scenario == "list":
-        print_list({name: known.about for name, known in SCOPES.items()}, as_json=as_json)
+        scopes = {name: known.about for name, known in SCOPES.items()}
+        units = {name: known.about for name, known in UNIT_SCOPES.items()}
+        print_list(scopes | units, as_json=as_json)
         return
     try:
         choices = None if replay is None else [int(part) for part in replay.split(",")]
@@ -83,15 +87,22 @@ def explore(
             f"{replay!r} is not a list of numbers with commas", param_hint="--replay"
         ) from None
     try:
-        explorer = Explorer(
-            scenario,
-            brokers=brokers,
-            delays=delays,
-            early=early,
-            reduce=not unreduced,
-            lists=lists,
-            grain=Granularity(grain),
-        )
+        explorer: Explorer | UnitExplorer
+        if scenario in UNIT_SCOPES:
+            if brokers is not None or lists or unreduced:
+                raise NoSuchScope(f"{scenario} takes no --brokers, --lists or --unreduced")
+            grained = Granularity(grain)
+            explorer = UnitExplorer(scenario, delays=delays, early=early, grain=grained)
+        else:
+            explorer = Explorer(
+                scenario,
+                brokers=brokers,
+                delays=delays,
+                early=early,
+                reduce=not unreduced,
+                lists=lists,
+                grain=Granularity(grain),
+            )
         report = explorer.search(limit) if choices is None else explorer.replay(choices)
     except NoSuchScope as error:
         raise click.UsageError(str(error)) from None

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from ges.units.address import UNIT_LIMIT
 from ges.units.planner import UnitsConfig
 from ges.units.unit_names import UnitNames
 from overlay.ids import Nanos, Peer, nanos
@@ -30,6 +31,7 @@ from ring.facts import Found, Join, Joined, Left, Rejoining
 from sims.errors import InvariantViolated
 from sims.verdicts.deliveries import Deliveries
 from sims.verdicts.judged import Excuse, Verdict
+from sims.verdicts.units import unit_findings
 from sims.workloads.traffic import Flowing, Publisher, Subscriber
 from sims.world.brokers import WholeBroker
 from sims.world.clients import ClientUser, SimulatedClient
@@ -383,6 +385,12 @@ class Service:
         for client in self.clients:
             verdict.findings += [f"{client.name}: {error}" for error in client.protocol_errors]
         return verdict
+
+    def unit_findings(self) -> list[str]:
+        """Return all that keeps the units from being in order; see :mod:`sims.verdicts.units`."""
+        nodes = [self.brokers[uid].node for uid in self.alive]
+        limit = self._units.limit if self._units is not None else UNIT_LIMIT
+        return unit_findings(((node.ring.member, node.units) for node in nodes), limit)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 

@@ -8,6 +8,9 @@ Stepping
 States
     ``canonical`` (messages that come to the same), ``snapshots`` (of a broker, to go back to),
     ``packed_states`` (a state as a number), ``local_states`` (of one broker, numbered).
+Units
+    ``unit_scopes`` (a few brokers and what befalls them), ``unit_explorer`` (goes through all
+    states), ``unit_world`` (its steps), ``unit_machine`` (one broker, over a ring at rest).
 Fewer orders
     ``partial_order`` (one order stands for many), ``persistent_sets`` (deliveries that suffice),
     ``commutation`` (which steps may change places).

@@ -40,6 +40,7 @@ class Report:
     grain: str = Granularity.PACKETS  #: what one step delivers
     lists: bool = False  #: without chords, and without a choice of contacts
     reduced: bool = False  #: of deliveries that commute, one order was tried for all
+    is_fixed: bool = False  #: the scope says how many brokers there are
     complete: bool = True  #: within the bound, everything was tried
     findings: tuple[str, ...] = ()
     choices: tuple[int, ...] = ()  #: that led to the findings
@@ -49,8 +50,9 @@ class Report:
     def replay(self) -> str:
         """The command that shows the findings again."""
         chosen = ",".join(map(str, self.choices))
+        brokers = "" if self.is_fixed else f"--brokers {self.brokers} "
         return (
-            f"chordal sim explore {self.scenario} --brokers {self.brokers} "
+            f"chordal sim explore {self.scenario} {brokers}"
             f"--delays {self.delays} --early {self.early}"
             f"{self._how} --replay {chosen}"
         )

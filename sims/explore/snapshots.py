@@ -148,16 +148,19 @@ def _is_same(one: object, other: object) -> bool:
     return one is other or (type(one) is type(other) and type(one) in _PLAIN and one == other)
 
 
-def shape(root: object) -> Hashable:
+def shape(root: object, ignored: frozenset[str] | None = None) -> Hashable:
     """Return a value that is the same for machines in the same state.
 
     Dictionaries count without their order, and so do the deadlines of timers: only which timers run
-    is compared. Attributes in :data:`IGNORED` are left out.
+    is compared. Attributes in :data:`IGNORED` are left out. Where others are ``ignored``, deadlines
+    are compared, too.
     """
-    return _shape(root, {})
+    return _shape(root, {}, IGNORED if ignored is None else ignored, timed=ignored is not None)
 
 
-def _shape(there: object, seen: dict[int, int]) -> Hashable:
+def _shape(
+    there: object, seen: dict[int, int], ignored: frozenset[str], *, timed: bool
+) -> Hashable:
     here: Any = there
     if (cls := type(here)) in _PLAIN:
         plain: Hashable = here
@@ -172,25 +175,34 @@ def _shape(there: object, seen: dict[int, int]) -> Hashable:
         return ("again", seen[id(here)])
     seen[id(here)] = len(seen)
     if kind is Kind.TUPLE or kind is Kind.ROW:
-        return tuple([_shape(part, seen) for part in here])
+        return tuple([_shape(part, seen, ignored, timed=timed) for part in here])
     if kind is Kind.TABLE:
         if len(here) > 1:
             ordered = sorted([(repr(key), value) for key, value in here.items()], key=_first)
-            return tuple([(key, _shape(value, seen)) for key, value in ordered])
-        return tuple([(repr(key), _shape(value, seen)) for key, value in here.items()])
+            return tuple(
+                [(key, _shape(value, seen, ignored, timed=timed)) for key, value in ordered]
+            )
+        return tuple(
+            [(repr(key), _shape(value, seen, ignored, timed=timed)) for key, value in here.items()]
+        )
     if kind is Kind.SET:
         return tuple(sorted(map(repr, here)))
     if isinstance(here, TimerTable):
-        return tuple(sorted(map(repr, here.keys())))
+        keys = here.keys()
+        return tuple(sorted(repr((key, here.deadline(key)) if timed else key) for key in keys))
     inside = getattr(here, "__dict__", _NOTHING)
     return (
         cls.__name__,
         *[
-            _shape(getattr(here, name), seen)
+            _shape(getattr(here, name), seen, ignored, timed=timed)
             for name in _slots(cls)
-            if name not in IGNORED and hasattr(here, name)
+            if name not in ignored and hasattr(here, name)
         ],
-        *[_shape(value, seen) for name, value in inside.items() if name not in IGNORED],
+        *[
+            _shape(value, seen, ignored, timed=timed)
+            for name, value in inside.items()
+            if name not in ignored
+        ],
     )
 
 

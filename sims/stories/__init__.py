@@ -7,7 +7,9 @@ By what happens
     fail), ``partitions``, ``records`` (who owns them afterwards), ``churn`` (a bit of everything),
     ``quiet`` (nothing).
 Whole brokers
-    ``events`` (that flow while links and brokers fail), ``units`` (events between clusters).
+    ``events`` (that flow while links and brokers fail), ``units`` (events between clusters, which
+    change), ``unit_promises`` (events between clusters that do not), ``unit_tables`` (clusters that
+    form, are split and folded), ``unit_links`` (links between clusters are lost).
 Without seeds
     ``scopes`` (small rings, explored in many orders).
 """

@@ -52,7 +52,22 @@ from sims.stories.records import (
     slow_handovers,
 )
 from sims.stories.scopes import scopes
-from sims.stories.units import unit_joins, unit_kills, unit_splits, unit_topics
+from sims.stories.unit_links import unit_losses, unit_secrets, unit_ways
+from sims.stories.unit_promises import (
+    unit_active,
+    unit_groups,
+    unit_names,
+    unit_realms,
+)
+from sims.stories.unit_tables import unit_growth, unit_medians, unit_merges, unit_places
+from sims.stories.units import (
+    unit_crowds,
+    unit_distances,
+    unit_joins,
+    unit_kills,
+    unit_splits,
+    unit_topics,
+)
 
 Story = Callable[[int], list[str]]
 
@@ -108,10 +123,23 @@ STORIES: tuple[Story, ...] = (
     event_roams,
     event_topics,
     event_forgeries,
+    unit_medians,
+    unit_places,
+    unit_growth,
+    unit_merges,
     unit_topics,
     unit_joins,
+    unit_secrets,
+    unit_losses,
+    unit_groups,
+    unit_active,
+    unit_names,
+    unit_realms,
     unit_kills,
     unit_splits,
+    unit_crowds,
+    unit_distances,
+    unit_ways,
 )
 
 SCOPES: Story = scopes  #: has no seeds, so ``chordal sim explore`` is the command for it

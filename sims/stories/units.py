@@ -18,6 +18,7 @@ from sims.workloads.traffic import Flowing
 from sims.world.world import CrashMode
 
 LIMIT = 8
+SMALL = 4
 RATE = 20.0  #: events a second of each publisher
 
 
@@ -89,6 +90,42 @@ def unit_joins(seed: int) -> list[str]:
     wanted = {uid: address.replace("0.0.", "1.1.", 1) for uid, address in before.items()}
     found = [f"{u[:8]} is {after[u]}, not {wanted[u]}" for u in moving if after[u] != wanted[u]]
     return found or _findings(verdict)
+
+
+def unit_crowds(seed: int) -> list[str]:
+    """More brokers join at once than there are slots, with clients: these miss nothing."""
+    rng = rng_for(seed, "stories", "unit-crowds")
+    service = Service.of_clusters(rng.randint(7, 9), SMALL, seed)
+    _flow(service, rng)
+    for _ in range(rng.randint(4, 6)):
+        uid = service.start(rng.sample(service.alive, 2))
+        service.run(rng.choice((0, 0, 0.3)))
+        service.subscribe(uid, rng.choice(("t", "u")))
+    service.run(12)
+    return _findings(service.finish(settle_s=5))
+
+
+def unit_distances(seed: int) -> list[str]:
+    """Clusters of one super-cluster change, again and again, while events come from another one."""
+    rng = rng_for(seed, "stories", "unit-distances")
+    service = Service.of_clusters(12, 3, seed)
+    near = {uid: service.brokers[uid].node.units.address for uid in service.alive}
+    alone = [uid for uid, address in near.items() if address and address.numbers[:2] == (0, 0)]
+    others = [uid for uid in service.alive if uid not in alone]
+    topics = tuple(f"t{number}" for number in range(len(others)))
+    for uid, topic in zip(others, topics, strict=True):
+        service.subscribe(uid, topic)
+    service.run(1)
+    service.publish(rng.choice(alone), Flowing(rate=12.0 * len(topics), topics=topics))
+    service.run(1)
+    for _ in range(3):
+        service.start((rng.choice(others),))
+        service.run(rng.uniform(1, 3))
+    for uid in rng.sample(others, 2):
+        service.leave(uid)
+        service.run(rng.uniform(1, 3))
+    service.run(2)
+    return _findings(service.finish(settle_s=5))
 
 
 def _flow(service: Service, rng: random.Random) -> None:

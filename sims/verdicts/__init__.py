@@ -1,5 +1,6 @@
 """Judges a run by what only the simulated world knows, and no broker can. Pure.
 
 ``ledger`` (knows who died when, who is right about it, and whether the ring is whole),
-``deliveries`` (what became of each event at each subscriber, and why; its words: ``judged``).
+``deliveries`` (what became of each event at each subscriber, and why; its words: ``judged``),
+``units`` (whether tables and addresses are in order).
 """

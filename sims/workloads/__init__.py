@@ -1,4 +1,4 @@
 """Who uses the brokers of a simulated world. Pure: a workload draws no time and no randomness.
 
-``traffic`` (publishers at a steady rate, and subscribers).
+``traffic`` (publishers at a steady rate, and subscribers), ``readers`` (keep single events).
 """

@@ -239,6 +239,7 @@ class Network:
         self._by_url: dict[str, Process] = {}
         #: (sender, receiver), by name, between whom nothing passes
         self._cuts: dict[tuple[str, str], Cut] = {}
+        self._without_tls: set[frozenset[str]] = set()  #: pairs of names: no handshake succeeds
 
     def add(self, process: Process) -> None:
         """Let a process be called; it takes the place of an earlier one at its URL."""
@@ -264,6 +265,17 @@ class Network:
             if socket.other.process is there:
                 _harm(socket, mode)
                 _harm(socket.other, mode)
+
+    def forbid_tls(self, here: Process, there: Process) -> None:
+        """Let no TLS handshake between two processes succeed, and end their streams over TLS."""
+        self._without_tls.add(frozenset((here.name, there.name)))
+        for socket in list(here.sockets):
+            if socket.secure and socket.other.process is there:
+                _harm(socket, Cut.CLOSED)
+
+    def allow_tls(self, here: Process, there: Process) -> None:
+        """End what :meth:`forbid_tls` began."""
+        self._without_tls.discard(frozenset((here.name, there.name)))
 
     def mend(self, here: Process, there: Process) -> None:
         """Let two processes reach each other again; a stream that has lost something stays so."""
@@ -319,8 +331,9 @@ class Network:
         back = self.timeline.now + one_way
         if self.is_cut(caller, target) or not caller.alive:
             return
-        if not target.alive:
-            if target.crash_mode is CrashMode.KILL:
+        is_refused = secure and frozenset((caller.name, target.name)) in self._without_tls
+        if is_refused or not target.alive:
+            if is_refused or target.crash_mode is CrashMode.KILL:
                 self.timeline.at(back, caller.step, on_refused)
             return
         near, far = self.pair(caller, target, secure=secure, one_way=one_way)

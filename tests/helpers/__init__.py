@@ -3,9 +3,8 @@
 Benches: one part, and the test plays everybody else
     ``bench`` (a ring node), ``node_bench`` (a broker's machine), ``router_bench`` (a router),
     ``stations`` (drivers on a network in memory), ``recorder`` (a simulated world), ``units_ring``
-    (a simulated ring of machines that have addresses; what must hold of these: ``units_oracle``),
+    (a simulated ring of machines that have addresses),
     ``named_ring`` (the same, with names of units), ``moving_units`` (and one unit joins another),
-    ``overlays`` (simulated, of several clusters),
     ``spread_net`` (brokers that do nothing but tell each other things), ``clusters`` (members and
     links put together by hand), ``overlays`` (simulated ones of several clusters, with clients).
 Values

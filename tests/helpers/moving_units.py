@@ -10,8 +10,8 @@ from ges.wire.unit_messages import Kind, Told, UnitTable
 from overlay.machine import OpenLink, Send
 from sims.errors import InvariantViolated
 from sims.experiments.unit_joins import joining
+from sims.verdicts.units import empty
 from sims.world.world import CrashMode
-from tests.helpers import units_oracle
 from tests.helpers.named_ring import NamedRing
 
 #: Units whose tables are told to a context.
@@ -106,4 +106,4 @@ class MovingUnits(NamedRing):
         tables: set[UnitTable] = set()
         for uid in self.alive:
             tables.update(self.brokers[uid].units.tables.values())
-        return any(units_oracle.empty(table, places) for table in tables)
+        return any(empty(table, places) for table in tables)

@@ -13,7 +13,7 @@ from overlay.rng import rng_for
 from ring.config import LAN, RingConfig
 from sims.errors import InvariantViolated
 from sims.experiments.cluster import Cluster
-from tests.helpers import units_oracle
+from sims.verdicts.units import unit_findings
 
 
 class UnitsRing(Cluster):
@@ -47,7 +47,7 @@ class UnitsRing(Cluster):
         """Return all that is wrong with the tables and addresses of those that live."""
         alive = [uid for uid in self.alive if uid not in self.paused]
         brokers = ((self.nodes[uid].member, self.brokers[uid].units) for uid in alive)
-        return units_oracle.findings(brokers, self.units.limit)
+        return unit_findings(brokers, self.units.limit)
 
     def addresses(self) -> dict[str, str]:
         """Return the addresses of those that have one, as printed, by uid."""

@@ -10,7 +10,8 @@ Playing
     ``__main__`` (the command), ``hunt`` (who notices), ``mutant`` (what one is), ``test_mutants``.
 Broken rules, by what they are about
     ``pointers``, ``joins``, ``suspicion``, ``deaths``, ``links``, ``chords``, ``merge``,
-    ``records``; of the event service ``events``, and ``levels``: between clusters.
+    ``records``; of the event service ``events``, ``levels``: between clusters, and ``unit_tables``:
+    which clusters there are.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from tests.mutants.mutant import Mutant, OutOfDate
 from tests.mutants.pointers import POINTERS
 from tests.mutants.records import RECORDS
 from tests.mutants.suspicion import SUSPICION
+from tests.mutants.unit_tables import UNIT_TABLES
 
 __all__ = ["MUTANTS", "Mutant", "OutOfDate"]
 
@@ -40,4 +42,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *RECORDS,
     *EVENTS,
     *LEVELS,
+    *UNIT_TABLES,
 )

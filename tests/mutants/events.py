@@ -98,8 +98,8 @@ EVENTS.add(
 
 
 def _whole_mask(original: Method) -> Method:
-    def split(self: MaskPlan, duty: Duty, avoid: int) -> Split:
-        found: Split = original(self, duty, avoid)
+    def split(self: MaskPlan, duty: Duty, avoid: int, **more: Any) -> Split:  # noqa: ANN401
+        found: Split = original(self, duty, avoid, **more)
         every = duty.destinations
         return found._replace(
             onward=tuple((uid, each._replace(destinations=every)) for uid, each in found.onward)
@@ -116,8 +116,8 @@ EVENTS.add(
 
 
 def _first_hop_only(original: Method) -> Method:
-    def split(self: MaskPlan, duty: Duty, avoid: int) -> Split:
-        found: Split = original(self, duty, avoid)
+    def split(self: MaskPlan, duty: Duty, avoid: int, **more: Any) -> Split:  # noqa: ANN401
+        found: Split = original(self, duty, avoid, **more)
         return found._replace(onward=found.onward[:1])
 
     return split
@@ -193,7 +193,7 @@ EVENTS.add(
 EVENTS.add(
     "questions-unanswered",
     "a source does not answer",
-    (RecallLog, "answer", lambda self, query, now, asker=None: ([], [])),
+    (RecallLog, "answer", lambda self, query, now, asker=None, common=1: ([], [])),
 )
 EVENTS.add(
     "no-tails",

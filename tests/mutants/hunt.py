@@ -32,8 +32,8 @@ def catch(rounds: int, mutant: Mutant | None = None) -> tuple[str, int, str] | N
     Raises:
         OutOfDate: the mutant itself does not work with the protocol as it is now.
     """
-    first = f".{mutant.first}" if mutant is not None and mutant.first else ""
-    stories = sorted(STORIES, key=lambda story: not story.__module__.endswith(first))
+    first = mutant.first if mutant is not None else ""
+    stories = sorted(STORIES, key=lambda story: not _module(story).startswith(first))
     rounds_of_stories = [[(story, at) for story in stories] for at in range(1, rounds + 1)]
     # Scopes have no seeds, and take longer than any story: once, after the first round.
     played = [*rounds_of_stories[0], (SCOPES, 1), *chain(*rounds_of_stories[1:])]
@@ -42,6 +42,10 @@ def catch(rounds: int, mutant: Mutant | None = None) -> tuple[str, int, str] | N
         if findings:
             return story.__name__, number, findings[0]
     return None
+
+
+def _module(story: Story) -> str:
+    return story.__module__.rpartition(".")[2]
 
 
 def _play(story: Story, number: int, mutant: Mutant | None) -> list[str]:

@@ -24,7 +24,7 @@ class Mutant:
     what: str
     zave: bool  #: the like of one of the flaws P. Zave found in Chord
     patches: tuple[Patch, ...]
-    first: str = ""  #: module of the stories that are played first
+    first: str = ""  #: how the modules of those stories begin that are played first
 
     @contextmanager
     def applied(self) -> Iterator[None]:

@@ -248,3 +248,15 @@ def test_a_table_of_another_context_is_not_held() -> None:
     part = UnitTable(2, 1, member(1).uid, (UnitRow(0, 0),), 0, 500, 8)
     assert held.loses(part), "an earlier epoch, but of this context"
     assert not held.beats(part)
+
+
+def test_whoever_is_off_the_ring_waits_for_no_table() -> None:
+    """Its deadline would be due without end, until it has a place again."""
+    broker = Broker()
+    broker.hold((0, 0), by=60)
+    office = broker.planner.office
+    assert office.follow(0) == []
+    assert office.next_deadline() == PATIENCE_NS
+    broker.member = None
+    assert office.follow(2 * PATIENCE_NS) == []
+    assert office.next_deadline() is None

@@ -10,9 +10,9 @@ from overlay.ids import nanos
 from overlay.trace_schema import Fate
 from sims.experiments.service import Service
 from sims.experiments.unit_joins import joining
+from sims.verdicts.units import unit_findings
 from sims.workloads.traffic import Flowing
 from sims.world.world import CrashMode
-from tests.helpers import units_oracle
 
 
 def addresses(service: Service) -> list[str]:
@@ -86,7 +86,7 @@ def test_clients_miss_nothing_while_clusters_are_split_and_folded(seed: int) -> 
 def standing(service: Service, moving: list[str]) -> list[str]:
     """Return what is wrong with the units, and who of these has no address."""
     alive = (service.brokers[uid] for uid in service.alive)
-    found = units_oracle.findings(((each.node.ring.member, each.node.units) for each in alive), 3)
+    found = unit_findings(((each.node.ring.member, each.node.units) for each in alive), 3)
     addresses = {uid: service.brokers[uid].node.units.address for uid in moving}
     return found + [uid for uid, address in addresses.items() if address is None]
 

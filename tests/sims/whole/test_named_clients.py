@@ -118,6 +118,44 @@ def test_who_has_moved_is_found_although_the_address_is_remembered(service: Serv
     assert told.refused == []
 
 
+def test_who_has_moved_to_the_broker_of_the_publisher_gets_what_was_sent_to_the_old_one(
+    service: Service,
+) -> None:
+    here = service.alive[0]
+    roamer, notes = named(service, in_another(service, 1, here), "homecomer")
+    client, told = attach(service, here)
+    service.run(2)
+    client.publish("t", [b"1"], options=to("homecomer"))
+    service.run(1)
+    roamer.move(service.brokers[here].url)
+    service.run(2)
+    client.publish("t", [b"2"], options=to("homecomer"))
+    service.run(3)
+    client.publish("t", [b"3"], options=to("homecomer"))
+    service.run(1)
+    assert notes.payloads == [b"1", b"2", b"3"]
+    assert told.refused == []
+
+
+def test_two_names_of_one_event_that_have_become_names_of_one_broker(service: Service) -> None:
+    """The event comes there twice, for each of the names."""
+    here = service.alive[0]
+    first = in_another(service, 2, here)
+    second = in_another(service, 1, first, within=2)
+    staying, at_once = named(service, second, "staying")
+    roamer, later = named(service, first, "joining")
+    client, _ = attach(service, here)
+    service.run(2)
+    client.publish("t", [b"1"], options=to("staying", "joining"))
+    service.run(1)
+    roamer.move(service.brokers[second].url)
+    service.run(2)
+    client.publish("t", [b"2"], options=to("staying", "joining"))
+    service.run(3)
+    assert at_once.payloads == later.payloads == [b"1", b"2"]
+    staying.unsubscribe()
+
+
 def test_a_name_is_found_after_its_registrar_has_died() -> None:
     service = overlay(9, 3)
     names = [f"n{number}" for number in range(4)]

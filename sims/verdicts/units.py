@@ -13,7 +13,7 @@ from ges.wire.unit_messages import UnitTable
 from ring.wire.messages import Member
 
 
-def findings(brokers: Iterable[tuple[Member | None, UnitsPart]], limit: int) -> list[str]:
+def unit_findings(brokers: Iterable[tuple[Member | None, UnitsPart]], limit: int) -> list[str]:
     """Return all that is wrong with the tables and addresses of these brokers: all that live."""
     standing = [(member, units) for member, units in brokers if member is not None]
     found: list[str] = []
