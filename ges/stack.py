@@ -32,6 +32,7 @@ from ges.wire.client_messages import Level
 from ges.wire.directory_messages import Holder, NameWrong
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import DEFAULT_BUDGET_US, Head, read_head
+from ges.wire.profile_messages import Interest
 from ges.wire.realms import Realm
 from ges.wire.recall_messages import PastDone, PastWanted
 from ges.wire.source_route import read_route
@@ -46,7 +47,7 @@ from overlay.queues.streams import Streams
 from overlay.rng import rng_for
 from overlay.wire.codec import FrameRun
 from overlay.wire.frames import DETOUR, EVENT
-from ring.facts import DetourEnded
+from ring.facts import DetourEnded, Joined, Rejoining
 
 MAX_MISLED = 256  #: events for named clients that came to the wrong broker, to be sent again
 
@@ -147,6 +148,8 @@ class Stack:
         self.ordering = routing.recalls.ordering
         self.flow_tables = routing.flow_tables
         self._past = routing.past
+        self._past.wanted_here = self._wanted_here
+        self._off_since: Nanos | None = None  #: off the ring
         self.reach = routing.reach
 
     # ── events ────────────────────────────────────────────────────────────────────────────────
@@ -296,6 +299,11 @@ class Stack:
         match fact:
             case DetourEnded(uid, restored=False):  # events wait for the link
                 self.on_cut(uid, LinkClass.NORMAL)
+            case Rejoining() if self._off_since is None:
+                self._off_since = self.now()
+            case Joined() if self._off_since is not None:
+                self._past.came_back(self._off_since, self.now())
+                self._off_since = None
             case Addressed() | UnitsChanged():
                 self.recalls.follow(self.now())
             case ActiveIn(level, keys):
@@ -365,11 +373,16 @@ class Stack:
         self.passing.expire(now)
         self._send(self.recalls.expire(now), now)
         self._send(self._past.expire(now), now)
+        self._ask()
         self.replays.go_on(now)
         for timed in self._timed:
             timed.expire(now)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _wanted_here(self) -> Iterable[Interest]:
+        """Return what the clients of this broker want."""
+        return self.node.profiles.exchange.interests_by_key.values()
 
     def _ask(self) -> None:
         now = self.now()
@@ -381,6 +394,7 @@ class Stack:
             self._send(self._past.on_wanted(uid, message, now), now)
         elif isinstance(message, PastDone):
             self._past.on_done(uid, message, now)
+            self._ask()
         else:
             self._send(self.recalls.on_message(uid, message, now), now)
             self._ask()

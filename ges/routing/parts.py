@@ -110,6 +110,7 @@ class RoutingParts:
         replays.fetch = past.begin
         replays.forgotten = past.forget
         router = Router(known, tokens, recalls, past, passing, deliveries, express, counters)
+        past.regain = router.regain
         reach = Reach(plans, known, deliveries)
         tables = FlowTables((ordering, router.recent, router.flooded, express.recent))
         return cls(router, passing, deliveries, express, recalls, past, reach, tables)

@@ -11,6 +11,9 @@ are other clusters, all brokers of the overlay are told the question (:mod:`ges.
 those only who has something answers. So 0.2 s after all have heard the question, nobody else is
 waited for.
 
+A broker that was off the ring for a moment asks in the same way for what its own clients want. That
+goes the way of all events, so that clients have each once, and in order.
+
 Clients of one broker come together, so there is one question for all that wait: one *round* at a
 time. Whoever does not answer within 2 s is not waited for. Pure.
 """
@@ -18,7 +21,7 @@ time. Whoever does not answer within 2 s is not waited for. Pure.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -43,6 +46,8 @@ ACTIVE_NS = nanos(1.0)  #: subscriptions are waited for so long before others ar
 ROUND_NS = nanos(2.0)  #: answers are waited for so long
 ANSWER_NS = nanos(0.2)  #: after all have heard a question, the last answer is on its way so long
 LOOK_NS = nanos(0.1)  #: it is looked so often whether those that are silent are dead
+BEFORE_NS = nanos(3.0)  #: others may have held this broker for dead so long before it knew
+BACK_NS = nanos(2.0)  #: until all know again what is wanted here, and send it
 GATHER_NS = nanos(0.02)  #: clients that come within this are in one round
 MAX_INTERESTS = 512  #: asked for in one round; beyond, everything ...
 MAX_INTEREST_BYTES = 32 * 1024  #: ... and where they are longer than this
@@ -65,6 +70,7 @@ class _Round:
     open_until: Nanos | None = None  #: ... this
     came: Counter[int] = field(default_factory=Counter)
     runs: list[KeptRun] = field(default_factory=list)
+    regained: list[EventRun] = field(default_factory=list)  #: for those that were here all along
     bytes: int = 0
 
     @property
@@ -94,6 +100,13 @@ class Past:
         self._interests = interests
         self._served = served
         self._waiting: dict[Subscriber, Nanos] = {}  #: and since when
+        self._back: tuple[Nanos, Nanos] | None = (
+            None  #: since when this broker was off; when to ask
+        )
+        #: What the clients of this broker want.
+        self.wanted_here: Callable[[], Iterable[Interest]] = tuple
+        #: Takes what was published while this broker was off the ring, in its publishers' order.
+        self.regain: Callable[[list[EventRun], Nanos], None] = lambda runs, now: None
         self._round: _Round | None = None
         self._number = 0
         self._look_at: Nanos = 0  #: whether all that are waited for live
@@ -106,6 +119,10 @@ class Past:
             return False  # all events have come here
         self._waiting[client] = now
         return True
+
+    def came_back(self, since: Nanos, now: Nanos) -> None:
+        """This broker is on the ring again; it was off it since that time."""
+        self._back = since - BEFORE_NS, now + BACK_NS
 
     def forget(self, client: Subscriber) -> None:
         """The client is gone."""
@@ -130,7 +147,8 @@ class Past:
         if current is not None:
             until = current.until if current.open_until is None else current.open_until
             return min(until, current.until, self._look_at)
-        return min((self._due(each) for each in self._waiting), default=None)
+        due = [self._due(each) for each in self._waiting]
+        return min([*due, *(self._back[1:] if self._back is not None else ())], default=None)
 
     def expire(self, now: Nanos) -> Outbound:
         """Begin a round, or end one without those that are silent."""
@@ -140,7 +158,17 @@ class Past:
         if self._round is None and self._waiting:
             clients = [each for each in self._waiting if self._due(each) <= now]
             if clients:
-                self._ask(clients, now, out)
+                for client in clients:
+                    del self._waiting[client]
+                self._ask(clients, _interests_of(clients), now - KEPT_NS, now, out)
+        if self._round is None and self._back is not None and self._back[1] <= now:
+            (since, _), self._back = self._back, None
+            if self._cluster.slot is None and now < since + KEPT_NS:
+                self._back = since, now + LOOK_NS  # nobody could answer
+                return out
+            wanted = dict.fromkeys(each for each in self.wanted_here() if each.group is None)
+            if wanted:
+                self._ask([], _bounded(list(wanted)), since, now, out)
         return out
 
     def on_done(self, uid: str, done: PastDone, now: Nanos) -> None:
@@ -193,9 +221,15 @@ class Past:
         pending = any(self._interests.is_pending(client, number) for number in client.filters)
         return since + (ACTIVE_NS if pending else GATHER_NS)
 
-    def _ask(self, clients: list[Subscriber], now: Nanos, out: Outbound) -> None:
-        for client in clients:
-            del self._waiting[client]
+    def _ask(
+        self,
+        clients: list[Subscriber],
+        interests: tuple[Interest, ...],
+        since: Nanos,
+        now: Nanos,
+        out: Outbound,
+    ) -> None:
+        """Begin a round: for clients that have moved here, or without any for all that are here."""
         self._number += 1
         own, address, place = self._cluster.slot, self._cluster.address, self._recalls.place
         others = {uid: at for uid, at in self._places.items() if at != place}
@@ -207,11 +241,10 @@ class Past:
             dict.fromkeys(others.values(), None),
             is_open,
         )
-        interests = tuple(_interests_of(clients))
-        for run, at in self._find(interests, now - KEPT_NS, now):
+        for run, at in self._find(interests, since, now) if clients else ():
             self._add(self._round, run, at)
         if own is not None:
-            wanted = PastWanted(own, self._number, KEPT_NS // NANOS_PER_MILLI, interests)
+            wanted = PastWanted(own, self._number, (now - since) // NANOS_PER_MILLI, interests)
             out.mail += [Mail(uid, wanted) for uid in others]
             if is_open:
                 out.to_all.append(replace(wanted, address=address, place=place))
@@ -220,7 +253,11 @@ class Past:
     def _add(self, current: _Round, run: EventRun, at: Nanos) -> None:
         alone = run.ungrouped().alone()
         current.bytes += len(alone.data)
-        if current.bytes <= POOL_BYTES:
+        if current.bytes > POOL_BYTES:
+            return
+        if not current.clients:
+            current.regained.append(alone)
+        else:
             common = self._cluster.common_level(run.head.source) if current.is_open else 1
             current.runs.append(kept_run(alone, at, common))
 
@@ -234,6 +271,9 @@ class Past:
         if not current.is_done(now):
             return
         self._round = None
+        if current.regained:
+            current.regained.sort(key=lambda run: (*run.head.flow[:2], run.head.sequence))
+            self.regain(current.regained, now)
         keyed = sorted(((run.first, at, run) for at, run in enumerate(current.runs)), key=_order)
         runs = [run for _, _, run in keyed]
         for client in current.clients:
@@ -289,7 +329,7 @@ class _Matcher:
         return known
 
 
-def _interests_of(clients: Iterable[Subscriber]) -> list[Interest]:
+def _interests_of(clients: Iterable[Subscriber]) -> tuple[Interest, ...]:
     found: dict[Interest, None] = {}
     for client in clients:
         for text, only in client.filters.values():
@@ -299,10 +339,17 @@ def _interests_of(clients: Iterable[Subscriber]) -> list[Interest]:
                 found[interest_in(text, only, secure=client.secure)] = None
             except TopicError:
                 continue
-    if len(found) > MAX_INTERESTS or sum(map(_bytes_of, found)) > MAX_INTEREST_BYTES:
-        secure = any(client.secure for client in clients)
-        return [everything(sum(_CLASSES.values()) if secure else _CLASSES[LinkClass.NORMAL])]
-    return list(found)
+    return _bounded(list(found))
+
+
+def _bounded(interests: Sequence[Interest]) -> tuple[Interest, ...]:
+    """Return what covers these interests, and can be told in one message."""
+    if len(interests) <= MAX_INTERESTS and sum(map(_bytes_of, interests)) <= MAX_INTEREST_BYTES:
+        return tuple(interests)
+    classes = 0
+    for each in interests:
+        classes |= each.classes
+    return (everything(classes & sum(_CLASSES.values())),)
 
 
 def _bytes_of(interest: Interest) -> int:

@@ -209,6 +209,12 @@ class Router:
             self._passing.pass_on(run, duty, flags, head.link_class, now)
         self.deliver(out.ready, now)
 
+    def regain(self, runs: Iterable[EventRun], now: Nanos) -> None:
+        """Take what was published while this broker was off the ring; some may have come before."""
+        for run in runs:
+            head = run.head
+            self.deliver(self._admit(run, now, marked=True, via=head.via, source=head.source), now)
+
     def _admit(
         self, run: EventRun, now: Nanos, *, marked: bool, via: int, source: int
     ) -> Sequence[EventRun]:
