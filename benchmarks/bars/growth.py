@@ -1,11 +1,13 @@
 """What growing costs: control messages, rows that a broker holds, and messages for an event.
 
     python -m benchmarks.bars.growth [--nodes N,N,...] [--unit-limit L] [--seed S] [--csv FILE]
+        [--plot FILE.svg]
 
 Whole brokers in virtual time, whose units are there from the beginning (5/8 of the limit in each).
 For each size one row:
 
-- *idle*: control messages a second and broker that are not the ring's;
+- *idle*: control messages a second and broker that are neither the ring's, nor those by which
+  neighbours tell each other what links cost;
 - *join*: such messages, relays included, in the 4 s after a broker has begun to join (the median);
 - *new*, *covered*: such messages for a subscription that nothing covers yet, and for one that its
   own broker's subscriptions cover, in the 2 s after (medians), and how long the first ones took to
@@ -33,6 +35,7 @@ import networkx as nx
 
 from benchmarks.arguments import at_least, listed
 from benchmarks.report import Bars, print_line
+from ges.wire.broker_messages import MeasuredLinks
 from ges.wire.client_messages import Level
 from overlay.machine import Message
 from overlay.rng import rng_for
@@ -115,7 +118,7 @@ def _sent(service: Service) -> int:
 
 
 def _is_of_this_layer(kind: type[Message]) -> bool:
-    return kind.__module__.startswith("ges.")
+    return kind.__module__.startswith("ges.") and kind is not MeasuredLinks
 
 
 def _new(service: Service, seed: int, idle: float) -> tuple[float, list[float]]:
@@ -201,6 +204,7 @@ def main() -> None:
     parser.add_argument("--unit-limit", type=at_least(3), default=64)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--csv", type=Path, help="write the rows there as well")
+    parser.add_argument("--plot", type=Path, help="draw what a join and a subscription cost")
     given = parser.parse_args()
     found = []
     bars = Bars()
@@ -218,6 +222,8 @@ def main() -> None:
         _judge(bars, grown)
         if given.csv is not None:
             _write(given.csv, found)
+    if given.plot is not None:
+        _draw(given.plot, found)
     sys.exit(bars.exit_code)
 
 
@@ -237,6 +243,29 @@ def _write(path: Path, found: Sequence[Grown]) -> None:
         for each in found:
             fields = [getattr(each, name) for name in Grown.__dataclass_fields__][:-1]
             writer.writerow([*fields, *each.over_tree])
+
+
+def _draw(path: Path, found: Sequence[Grown]) -> None:
+    from sims.plots.drawing import figure, look, sizes_axis, style, write  # heavy
+
+    sizes = [each.nodes for each in found]
+    lines = {
+        "a join": [each.join for each in found],
+        "a subscription that nothing covers": [each.new for each in found],
+    }
+    with style():
+        drawn = figure(6.4, 3.6)
+        axes = drawn.subplots()
+        for index, (label, values) in enumerate(lines.items()):
+            seen = look(index)
+            axes.plot(
+                sizes, values, color=seen.colour, marker=seen.marker, ls=seen.dash, label=label
+            )
+        sizes_axis(axes, sizes)
+        axes.set_yscale("log")
+        axes.set_ylabel("control messages")
+        axes.legend(fontsize="small")
+    write(drawn, path)
 
 
 if __name__ == "__main__":
