@@ -29,9 +29,9 @@ from ges.wire.statement_messages import (
 )
 from overlay.ids import LinkClass
 
-#: Numbers of links that are told apart. A third one, or a seventeenth, concerns nobody outside, and
-#: each change of a statement is told to all brokers of the context.
-COUNTS = (1, 2, 4, 16)
+#: Numbers of links that are told apart. One more than eight concerns nobody outside, and each
+#: change of a statement is told to all brokers of the context.
+COUNTS: tuple[int, ...] = (*range(1, 9), *(1 << power for power in range(4, 17)))
 
 
 class Content(NamedTuple):
@@ -115,10 +115,10 @@ def _edges(edges: Iterable[UnitEdge]) -> tuple[UnitEdge, ...]:
         key = edge.node, edge.link_class
         buckets[key] = min(edge.bucket, buckets.get(key, edge.bucket))
         counts[key] += edge.count
-    found = (UnitEdge(*key, buckets[key], _told(counts[key])) for key in sorted(buckets))
+    found = (UnitEdge(*key, buckets[key], told_count(counts[key])) for key in sorted(buckets))
     return tuple(found)[:MAX_EDGES]
 
 
-def _told(count: int) -> int:
+def told_count(count: int) -> int:
     """Return the number of links that is told: the largest of :data:`COUNTS` that there are."""
     return max(each for each in COUNTS if each <= count)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ges.units import planner, table, unit_rows
+from ges.units import planner, table, unit_rows, units_held
 from ges.units.contexts import Contexts
 from ges.units.membership import Membership
 from ges.units.office import Office
@@ -72,7 +72,7 @@ UNIT_TABLES.add(
             "counts",
             lambda one, other: (one.epoch, one.steward) < (other.epoch, other.steward),
         )
-        for module in (table, planner)
+        for module in (table, units_held)
     ),
 )
 UNIT_TABLES.add(
@@ -84,7 +84,7 @@ UNIT_TABLES.add(
             "counts",
             lambda one, other: (one.steward, -one.epoch) < (other.steward, -other.epoch),
         )
-        for module in (table, planner)
+        for module in (table, units_held)
     ),
 )
 UNIT_TABLES.add(

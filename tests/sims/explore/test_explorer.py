@@ -20,6 +20,7 @@ from sims.explore.explorer import Explorer
 from sims.explore.granularity import Granularity
 from sims.explore.scopes import COMPLETE, SCOPES
 from sims.explore.snapshots import Kept, Snapshot, shape
+from sims.explore.unit_scopes import UNIT_SCOPES
 
 
 @pytest.mark.parametrize(
@@ -206,10 +207,12 @@ def test_the_command_fails_with_a_command_that_shows_it_again(
 
 
 def test_the_command_lists_the_scenarios() -> None:
+    names = [*SCOPES, *UNIT_SCOPES]
     result = CliRunner().invoke(sim, ["explore", "list"])
-    assert [line.split(":")[0] for line in result.stdout.splitlines()] == list(SCOPES)
+    assert [line.split(":")[0] for line in result.stdout.splitlines()] == names
     told = json.loads(CliRunner().invoke(sim, ["explore", "list", "--json"]).stdout)
-    assert told == {name: known.about for name, known in SCOPES.items()}
+    assert [*told] == names
+    assert told["join"] == SCOPES["join"].about
 
 
 def test_a_finding_of_coarse_steps_is_shown_again(monkeypatch: pytest.MonkeyPatch) -> None:
