@@ -472,7 +472,7 @@ class GatewaysPart(Part):
         return self._learn(state, now)
 
     def _learn(self, state: LinkState, now: Nanos) -> list[Effect]:
-        if self.states.learn(state):
+        if self.states.learn(state, self._naming.slots):
             # A cluster that forms hears of 63 others within milliseconds.
             if self._news_due is None:
                 rested = now if self._computed_at is None else self._computed_at + COMPUTE_NS

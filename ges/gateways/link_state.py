@@ -12,7 +12,7 @@ the sum of a hash of each state, so it does not depend on the order in which sta
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -99,18 +99,23 @@ class LinkStates:
         self._put(state)
         return state
 
-    def learn(self, state: LinkState) -> bool:
+    def learn(self, state: LinkState, members: Collection[str] = ()) -> bool:
         """Take what a member says; True if it was news, and is to be told on.
 
-        News of this broker itself come from an earlier life; :meth:`own` puts them right.
+        News of this broker itself come from an earlier life; :meth:`own` puts them right. Where
+        there is no room for it, the state of somebody who is none of the ``members`` goes.
         """
         known = self._states.get(state.origin)
         if known is not None:
             if not _is_newer(state, known):
                 return False
         elif len(self._states) >= MAX_STATES:
-            self.left_out += 1
-            return False
+            kept = {*members, self._own_uid}
+            other = next((uid for uid in self._states if uid not in kept), None)
+            if other is None or state.origin not in kept:
+                self.left_out += 1
+                return False
+            self.forget(other)
         self._put(state)
         return True
 

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 
 from overlay.errors import ConfigError
 from sims.errors import InvariantViolated
+from sims.stories.absences import event_absences, event_tails, unit_absences, unit_extinctions
 from sims.stories.churn import churn
 from sims.stories.deaths import (
     bare_runs,
@@ -123,6 +124,8 @@ STORIES: tuple[Story, ...] = (
     event_roams,
     event_topics,
     event_forgeries,
+    event_absences,
+    event_tails,
     unit_medians,
     unit_places,
     unit_growth,
@@ -140,6 +143,8 @@ STORIES: tuple[Story, ...] = (
     unit_crowds,
     unit_distances,
     unit_ways,
+    unit_absences,
+    unit_extinctions,
 )
 
 SCOPES: Story = scopes  #: has no seeds, so ``chordal sim explore`` is the command for it

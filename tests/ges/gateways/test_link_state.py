@@ -107,6 +107,19 @@ def test_what_a_member_can_say_is_limited() -> None:
     assert states.left_out > 0
 
 
+def test_for_a_member_the_state_of_somebody_else_goes() -> None:
+    """Else those of an overlay that was one cluster for a moment would keep members out."""
+    states = LinkStates(A)
+    states.own(0, 1, [])
+    others = [f"{at:032x}" for at in range(MAX_STATES - 1)]
+    assert all(states.learn(state(uid, {}), {A, B}) for uid in others)
+    assert not states.learn(state(f"{MAX_STATES:032x}", {}), {A, B})
+    assert states.learn(state(B, {}), {A, B})
+    assert len(states.states) == MAX_STATES
+    assert states.get(B) is not None
+    assert states.get(A) is not None
+
+
 def test_a_bucket_beyond_the_last_counts_as_the_last() -> None:
     states = LinkStates(A)
     states.learn(state(B, {C: 255}))
