@@ -27,7 +27,7 @@ from pathlib import Path
 from benchmarks.arguments import at_least
 from benchmarks.stage.processes import HERE, Broker, Release, Running, chordal, whole
 from benchmarks.stage.waiting import eventually
-from ges.demo.processes import free_ports
+from overlay.net.free_ports import free_ports
 
 LAST_SECONDS = 20.0  #: the last event may take so long to come
 

@@ -9,9 +9,10 @@ import trio
 
 from ges.client import connect
 from ges.demo.findings import Clustered
-from ges.demo.processes import LOOPBACK, DemoFailed, Stage, free_ports, open_fleet
+from ges.demo.processes import DemoFailed, Stage, open_fleet
 from ges.demo.wanted import ATTACH_SECONDS, TOPIC, send_where_wanted
 from overlay.address import Address
+from overlay.net.free_ports import LOOPBACK, free_ports
 
 BROKERS, LIMIT = 9, 3
 FORM_SECONDS = 60  #: for the clusters to be in order

@@ -7,15 +7,13 @@ them in good order. Their temporary files lie in the demo's own folder and go wi
 from __future__ import annotations
 
 import os
-import random
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -24,10 +22,9 @@ import msgspec
 import trio
 
 from overlay.errors import ChordalError
+from overlay.net.free_ports import LOOPBACK
 
 GRACE_SECONDS = 10.0  #: for a process that was asked to stop; then it is killed
-LOOPBACK = "127.0.0.1"
-PORTS = range(20_000, 30_000)  #: below those that a caller gets on Linux
 TAIL_BYTES = 2000
 TAIL_LINES = 8
 
@@ -195,21 +192,6 @@ class Fleet:
             task_status.started(Broker(ready.uid, ready.url, ready.secure_url, child.process))
             if await child.process.wait() != self._told.get(ready.uid):
                 raise child.failure()
-
-
-def free_ports(count: int) -> list[int]:
-    """Return loopback ports that nobody listens on, and that the system gives no caller.
-
-    Raises:
-        DemoFailed: there are not as many.
-    """
-    found: list[int] = []
-    for port in random.sample(PORTS, len(PORTS)):
-        with suppress(OSError), socket.create_server((LOOPBACK, port)):
-            found.append(port)
-        if len(found) == count:
-            return found
-    raise DemoFailed(f"{count} free ports are not to be had on {LOOPBACK}")
 
 
 @asynccontextmanager

@@ -22,12 +22,13 @@ from ges.demo.findings import (
     Repaired,
     Swept,
 )
-from ges.demo.processes import LOOPBACK, DemoFailed, Fleet, Stage, free_ports, open_fleet
+from ges.demo.processes import DemoFailed, Fleet, Stage, open_fleet
 from ges.demo.progress import Telling
 from ges.demo.wanted import send_where_wanted
 from ges.operations import Walk, walk_ring
 from overlay.address import Address
 from overlay.ids import NANOS_PER_SECOND, LinkClass
+from overlay.net.free_ports import LOOPBACK, free_ports
 from overlay.trace_schema import Incident, Source, Verdict
 
 BROKERS = 8

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
@@ -24,9 +21,8 @@ from ges.errors import DrillFailed
 from ges.wire.drill_messages import Seen
 from overlay.address import Address
 from overlay.ids import Nanos, nanos
+from overlay.net.free_ports import LOOPBACK, free_ports
 
-LOOPBACK = "127.0.0.1"
-PORTS = range(20_000, 30_000)  #: below those that a caller gets on Linux
 JOIN_SECONDS = 60.0
 GRACE_SECONDS = 10.0  #: for a broker that was asked to stop; then it is killed
 TAIL_BYTES = 1000
@@ -62,7 +58,7 @@ class Started(Ground):
         Raises:
             DrillFailed: one of them ends, or does not join in time.
         """
-        ports = _free_ports(count)
+        ports = free_ports(count)
         everybody = ",".join(Address(LOOPBACK, port).url for port in ports)
         for port in ports:
             own = folder / f"broker-{port}"
@@ -186,13 +182,3 @@ class Started(Ground):
         code = each.process.poll() if each.process is not None else None
         how = "does not join" if code is None else f"ended with exit code {code}"
         return DrillFailed(f"a broker that the drill started {how}: {last}")
-
-
-def _free_ports(count: int) -> list[int]:
-    found: list[int] = []
-    for port in random.SystemRandom().sample(PORTS, len(PORTS)):
-        with suppress(OSError), socket.create_server((LOOPBACK, port)):
-            found.append(port)
-        if len(found) == count:
-            return found
-    raise DrillFailed(f"{count} free ports are not to be had on {LOOPBACK}")

@@ -106,7 +106,7 @@ class RoutingParts:
             budget_us=rules.budget_us,
         )
         replays = deliveries.replays
-        past = Past(cluster, recalls, interests, replays.fetched)
+        past = Past(cluster, recalls, interests, replays.fetched, counters)
         replays.fetch = past.begin
         replays.forgotten = past.forget
         router = Router(known, tokens, recalls, past, passing, deliveries, express, counters)

@@ -20,7 +20,7 @@ time. Whoever does not answer within 2 s is not waited for. Pure.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -40,7 +40,7 @@ from ges.wire.event_runs import EventRun
 from ges.wire.profile_messages import Interest
 from ges.wire.realms import Realm
 from ges.wire.recall_messages import PastDone, PastWanted
-from overlay.ids import LinkClass, Nanos, nanos
+from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, nanos
 
 ACTIVE_NS = nanos(1.0)  #: subscriptions are waited for so long before others are asked
 ROUND_NS = nanos(2.0)  #: answers are waited for so long
@@ -52,6 +52,7 @@ GATHER_NS = nanos(0.02)  #: clients that come within this are in one round
 MAX_INTERESTS = 512  #: asked for in one round; beyond, everything ...
 MAX_INTEREST_BYTES = 32 * 1024  #: ... and where they are longer than this
 MAX_ANSWERING = 4096  #: brokers of other clusters
+MAX_QUESTIONS = 64  #: a second that are told to all and answered here; each may cost 4 MiB
 ANSWER_BYTES = 4 * 1024 * 1024  #: in one answer; the latest
 POOL_BYTES = 32 * 1024 * 1024  #: of events fetched, at once
 NANOS_PER_MILLI = 1_000_000
@@ -62,7 +63,8 @@ _CLASSES = {LinkClass.NORMAL: 1, LinkClass.SECURE: 4}
 @dataclass(slots=True)
 class _Round:
     number: int
-    clients: list[Subscriber]
+    clients: list[Subscriber]  #: that have moved here and are there yet
+    is_for_all: bool  #: rather, it is for all clients here: this broker was off the ring
     until: Nanos
     #: By ring id of the broker: how many events are to come; None: not known yet.
     expected: dict[int, int | None]
@@ -93,16 +95,18 @@ class Past:
         recalls: Recalls,
         interests: Interests,
         served: Callable[[Subscriber, list[KeptRun], Nanos], None],
+        counters: Counter[str],
     ) -> None:
         """``served`` gives a client what it has missed, and then the rest."""
+        self._counters = counters
+        self._questions: deque[Nanos] = deque()  #: told to all, that were answered of late
         self._cluster = cluster
         self._recalls = recalls
         self._interests = interests
         self._served = served
         self._waiting: dict[Subscriber, Nanos] = {}  #: and since when
-        self._back: tuple[Nanos, Nanos] | None = (
-            None  #: since when this broker was off; when to ask
-        )
+        #: Since when this broker was off the ring, and when it asks.
+        self._back: tuple[Nanos, Nanos] | None = None
         #: What the clients of this broker want.
         self.wanted_here: Callable[[], Iterable[Interest]] = tuple
         #: Takes what was published while this broker was off the ring, in its publishers' order.
@@ -195,6 +199,9 @@ class Past:
         if address is not None and place is not None:
             if place in self._cluster.places or place == self._recalls.place:
                 return Outbound()  # a member asks its own cluster besides
+            if not self._may_answer(now):
+                self._counters["past_unanswered"] += 1
+                return Outbound()
             common = self._cluster.common_level(place)
         elif self._cluster.slots.get(uid) != wanted.asker:
             return Outbound()
@@ -210,6 +217,15 @@ class Past:
         return Outbound(events, [Mail(ANYBODY, done, place)] if sent else [])
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _may_answer(self, now: Nanos) -> bool:
+        """Say whether one more question that all were told is answered now."""
+        while self._questions and self._questions[0] <= now - NANOS_PER_SECOND:
+            self._questions.popleft()
+        if len(self._questions) >= MAX_QUESTIONS:
+            return False
+        self._questions.append(now)
+        return True
 
     @property
     def _places(self) -> dict[str, int]:
@@ -237,6 +253,7 @@ class Past:
         self._round = _Round(
             self._number,
             clients,
+            not clients,
             now + ROUND_NS,
             dict.fromkeys(others.values(), None),
             is_open,
@@ -255,7 +272,7 @@ class Past:
         current.bytes += len(alone.data)
         if current.bytes > POOL_BYTES:
             return
-        if not current.clients:
+        if current.is_for_all:
             current.regained.append(alone)
         else:
             common = self._cluster.common_level(run.head.source) if current.is_open else 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ges.demo.processes import free_ports
+from overlay.net.free_ports import free_ports
 from tests.docs.pages import blocks, moved, pattern, ports_in
 from tests.docs.session import ROOT, session
 

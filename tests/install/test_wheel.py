@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.stage.waiting import eventually
-from ges.demo.processes import free_ports
+from overlay.net.free_ports import free_ports
 from tests.helpers.http import fetch
 from tests.install.conftest import PACKAGES, ROOT, Environment, build, run
 

@@ -13,7 +13,7 @@ import pytest
 from benchmarks.stage.in_process import chordal_here
 from benchmarks.stage.processes import Broker, Fleet, chordal, fleet
 from benchmarks.stage.waiting import eventually
-from ges.demo.processes import free_ports
+from overlay.net.free_ports import free_ports
 from tests.helpers.http import Answer, fetch, following
 from tests.helpers.web_certificates import WebAuthority
 

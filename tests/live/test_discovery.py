@@ -10,7 +10,7 @@ import pytest
 from benchmarks.stage.in_process import chordal_here
 from benchmarks.stage.processes import Fleet, whole
 from benchmarks.stage.waiting import eventually
-from ges.demo.processes import free_ports
+from overlay.net.free_ports import free_ports
 from tests.helpers.dns_server import dns_server
 
 pytestmark = pytest.mark.live

@@ -14,7 +14,7 @@ import pytest
 from benchmarks.stage.in_process import chordal_here
 from benchmarks.stage.processes import Broker, Fleet, chordal, whole
 from benchmarks.stage.waiting import eventually
-from ges.demo.processes import free_ports
+from overlay.net.free_ports import free_ports
 
 pytestmark = pytest.mark.live
 

@@ -8,8 +8,6 @@ planned.
 from __future__ import annotations
 
 import os
-import random
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
@@ -26,9 +24,8 @@ from ges.errors import BenchFailed
 from ges.wire.status import Status
 from overlay.errors import ChordalError
 from overlay.ids import LinkClass
+from overlay.net.free_ports import LOOPBACK, free_ports
 
-LOOPBACK = "127.0.0.1"
-PORTS = range(20_000, 30_000)  #: below those that a caller gets on Linux
 AT_ONCE = 4  #: brokers that start at one time: there are few processors
 START_SECONDS = 90.0  #: for all processes to be on the ring
 SETTLE_SECONDS = 120.0  #: and for units and links to be as planned
@@ -55,21 +52,6 @@ class _Ready(msgspec.Struct, frozen=True):
 
     uid: str
     url: str
-
-
-def free_ports(count: int) -> list[int]:
-    """Return loopback ports that nobody listens on.
-
-    Raises:
-        BenchFailed: there are not as many.
-    """
-    found: list[int] = []
-    for port in random.sample(PORTS, len(PORTS)):
-        with suppress(OSError), socket.create_server((LOOPBACK, port)):
-            found.append(port)
-        if len(found) == count:
-            return found
-    raise BenchFailed(f"{count} free ports are not to be had on {LOOPBACK}")
 
 
 @asynccontextmanager
