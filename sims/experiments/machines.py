@@ -81,9 +81,10 @@ class Machines(Cluster):
         machines.run(LOOK_S / 100)
         found = (machines.nodes[uid].member for uid in uids)
         members = sorted((each for each in found if each is not None), key=lambda m: m.ring_id)
-        for uid, tables in laid_out(members, limit):
-            for table in tables:
-                teller = machines.nodes[uid].right[0].uid
+        for uid, alone, rest in laid_out(members, limit):
+            teller = machines.nodes[uid].right[0].uid
+            machines.brokers[uid].handle(MessageReceived(teller, alone), machines.world.now)
+            for table in rest:
                 machines.world.give(uid, MessageReceived(teller, table))
         machines.rest_units()
         machines.facts.clear()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ges.wire.unit_messages import MemberRow, Members, MemberTable, UnitRow, Units, UnitTable
 from overlay.machine import Message
@@ -23,11 +23,20 @@ SHARE = 5 / 8  #: of the limit: neither split nor folded
 T = TypeVar("T")
 
 
-def laid_out(members: Sequence[Member], limit: int) -> Iterator[tuple[str, list[Message]]]:
-    """Yield for each broker, by uid, the tables that it is to be told, in this order.
+class Tables(NamedTuple):
+    """What a broker is to be told."""
+
+    uid: str
+    alone: Message  #: its cluster, as if this were all of the overlay
+    rest: tuple[Message, ...]  #: the units, and its cluster as one of them
+
+
+def laid_out(members: Sequence[Member], limit: int) -> Iterator[Tables]:
+    """Yield for each broker the tables that it is to be told, in this order.
 
     It knows who is in its cluster before it hears that this is one of several. Else it would take
-    the cluster for as small as what it has seen of it, and have it folded.
+    the cluster for as small as what it has seen of it, and have it folded. What it has to say until
+    it has heard the rest should be kept from others, as it would go to all of the overlay.
 
     Args:
         members: of the ring, by their places.
@@ -51,7 +60,7 @@ def laid_out(members: Sequence[Member], limit: int) -> Iterator[tuple[str, list[
                 alone = Members(MemberTable(EPOCH - 1, first, rows))
                 one_of_all = Members(MemberTable(EPOCH + 1, first, rows, lo=own_lo, hi=own_hi))
                 for member in cluster:
-                    yield member.uid, [alone, units, one_of_all]
+                    yield Tables(member.uid, alone, (units, one_of_all))
 
 
 def _divided(parts: Sequence[T], most: int) -> list[Sequence[T]]:
