@@ -53,7 +53,7 @@ from sims.stories.records import (
     slow_handovers,
 )
 from sims.stories.scopes import scopes
-from sims.stories.unit_doubts import unit_doubts, unit_waits
+from sims.stories.unit_doubts import unit_doubts, unit_floods, unit_waits
 from sims.stories.unit_links import unit_losses, unit_secrets, unit_ways
 from sims.stories.unit_promises import (
     unit_active,
@@ -144,6 +144,7 @@ STORIES: tuple[Story, ...] = (
     unit_splits,
     unit_crowds,
     unit_waits,
+    unit_floods,
     unit_distances,
     unit_ways,
     unit_absences,

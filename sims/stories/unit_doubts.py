@@ -2,8 +2,10 @@
 
 An overlay has two super-super-clusters, ``eu`` and ``us``. Clusters in ``eu`` change, and ``us`` is
 told of that by statements alone: its own units are the same as before, so events that are published
-there go on to name ``eu`` and nobody else. Each publisher publishes one event, so no later event of
-it shows that one is missing, and nobody asks for it.
+there go on to name ``eu`` and nobody else.
+
+In two of the stories each publisher publishes one event, so no later event of it shows that one is
+missing, and nobody asks for it.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from sims.workloads.traffic import Flowing
 HERE, THERE = parse_unit("us"), parse_unit("eu")
 FEW = 4  #: the limit of units, where brokers are to wait for slots ...
 HALF = 8  #: ... and where a cluster is split before it is full, so that nobody waits
+RATE = 30.0  #: events a second on each topic
 JOINING_S = 0.2  #: between two brokers that join at once
 KNOWN_S = 1.5  #: until all hear that brokers wait: a third of a second for each of three levels
 BEFORE_S, AFTER_S = 0.3, 2.0  #: a broker joins, and then its cluster is split
@@ -57,6 +60,24 @@ def unit_waits(seed: int) -> list[str]:
     service.run(KNOWN_S)
     _say(service, source, 3.0, 0.05)
     service.run(CALM_S)
+    return service.finish(CALM_S).findings
+
+
+def unit_floods(seed: int) -> list[str]:
+    """More brokers join far away than there are slots, while events flow: nothing is lost."""
+    rng = rng_for(seed, "stories", "unit-floods")
+    service, source = _two_worlds(7, FEW, seed)
+    there = [uid for uid in service.alive if service.brokers[uid].node.units.names == THERE]
+    topics = tuple(f"t{number}" for number in range(len(there)))
+    for uid, topic in zip(there, topics, strict=True):
+        service.subscribe(uid, topic)
+    service.run(1.5)
+    service.publish(source, Flowing(rate=RATE * len(topics), topics=topics))
+    service.run(1)
+    for _ in range(5):
+        service.start((rng.choice(there),), unit=THERE)
+        service.run(rng.choice((0, 0.3)))
+    service.run(8)
     return service.finish(CALM_S).findings
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 
 from sims.stories.stories import Story
-from sims.stories.unit_doubts import unit_doubts, unit_waits
+from sims.stories.unit_doubts import unit_doubts, unit_floods, unit_waits
 
+STORIES = (unit_doubts, unit_waits, unit_floods)
 SOAKED = [pytest.param(seed, marks=pytest.mark.soak) for seed in range(11, 20)]
 
 
 @pytest.mark.parametrize("seed", [2, *SOAKED])
-@pytest.mark.parametrize("story", [unit_doubts, unit_waits], ids=lambda story: story.__name__)
-def test_in_doubt_events_come_to_all(story: Story, seed: int) -> None:
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_events_come_to_units_that_change_far_away(story: Story, seed: int) -> None:
     assert story(seed) == []
 
 
