@@ -13,9 +13,13 @@ the source is asked for the numbers between (:mod:`ges.routing.recall`)::
     13          b     held behind 12
     answer: 8           delivered: 8, 9, 12, 13; 10 and 11 were for others
 
-Without an answer after 4 s, what waits is delivered all the same. A question names its numbers, so
-what an answer settles does not depend on what comes meanwhile. Questions are returned as data, one
-batch for each source at a time, and at most 64 batches a second for each.
+Without an answer after 4 s, what waits is delivered all the same. What the source says that it has
+sent, and has not come half a second later, is asked for again until then: a unit may have changed
+just now, and the answer went to the address that this broker had before.
+
+A question names its numbers, so what an answer settles does not depend on what comes meanwhile.
+Questions are returned as data, one batch for each source at a time, and at most 64 batches a second
+for each.
 
 The first event of a publisher is delivered without a question, unless something has changed here
 less than 3 s ago, or the event is marked: then events before it may be on another way.
@@ -62,6 +66,7 @@ class _Question:
     last: int
     chosen: tuple[int, ...]  #: if not empty, only these are open
     steps: int  #: brokers asked before
+    late_until: Nanos | None = None  #: all are on their way, as the source has said; or lost
     named: int = field(init=False)  #: numbers in ``chosen`` when it was raised
 
     def __post_init__(self) -> None:
@@ -259,7 +264,9 @@ class FlowOrdering:
         late = tuple(each for each in answer.sent if state.done < each <= last)
         late = tuple(each for each in late if each not in state.held)
         if late:  # they are on their way, by another one than the answer
-            self._wait(_Question(flow, question.source, late[0], late[-1], late, steps), now)
+            until = question.late_until if question.late_until is not None else now + PATIENCE_NS
+            of = _Question(flow, question.source, late[0], late[-1], late, question.steps, until)
+            self._again.set(self._wait(of, now, until - now), now + ASK_AGAIN_NS)
         if last < question.last and last >= question.first:
             rest = tuple(each for each in question.chosen if each > last)
             if rest or not question.chosen:

@@ -84,6 +84,7 @@ class Router:
         self._express = express
         self._counters = counters
         self._member: Member | None = None  #: as we stand on the ring, or stood on it last
+        self._named_last = False  #: what was published here last named whom it was for
         self.recent = Recent()  #: what has come
         self.flooded = Recent()  #: what was sent over all secure links
 
@@ -121,6 +122,9 @@ class Router:
         That is where events go by arcs alone.
         """
         head = run.head
+        if self._plans.by_destination != self._named_last:
+            self._named_last = not self._named_last
+            self._tokens.restart()  # what sets out now may overtake what went before
         if head.express:
             for part, serving in self._assigned(run):
                 onward = self._express_onward(head, serving)

@@ -20,7 +20,9 @@ An event that comes behind later ones, as it was kept for a broker that died or 
 way, is flagged *again* and has a digest of its own at each hop (:meth:`Tokens.stray`). So the next
 new event cannot look as if it came right behind it.
 
-The token of a flow at its source is renewed when the publisher attaches.
+The token of a flow at its source is renewed when the publisher attaches, and when events of the
+source begin or cease to name whom they are for: then they take other ways, and where they cease and
+begin again within a second the way before and after is one.
 """
 
 from __future__ import annotations
@@ -86,6 +88,10 @@ class Tokens(Generic[S]):
             return self.attach(flow)
         self._starts.move_to_end(flow)
         return start
+
+    def restart(self) -> None:
+        """Events of all flows set out on other ways from now on."""
+        self._starts.clear()
 
     def attach(self, flow: Flow) -> int:
         """A publisher attaches: its events may have taken other ways meanwhile."""

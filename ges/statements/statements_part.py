@@ -232,8 +232,8 @@ class StatementsPart(Part):
         return effects
 
     def _state_unit(self, level: int, own: Unit, now: Nanos) -> list[Effect]:
-        content = self._content(level)
         held, stated = self.statements.get(own), self._stated.get(own)
+        content = self._content(level, was_crowded=held is not None and held.is_crowded)
         is_held = (
             held is not None
             and stated is not None
@@ -279,8 +279,12 @@ class StatementsPart(Part):
             epoch, count = held.version.epoch, following(held.version.count)
         return StatementVersion(epoch, count, self._uid)
 
-    def _content(self, level: int) -> Content:
-        """Return what is to be said of this broker's own unit of a level."""
+    def _content(self, level: int, *, was_crowded: bool) -> Content:
+        """Return what is to be said of this broker's own unit of a level.
+
+        ``was_crowded``: it was said before that brokers in it wait for slots. That is said on until
+        all units in it have told whether some do; they form anew just while brokers wait.
+        """
         if level == 1:
             members = self._units.members
             index = self._profiles.index
@@ -291,15 +295,16 @@ class StatementsPart(Part):
             return Content(stated(wanted, level), edges, self.health(1), self._units.is_crowded)
         found = self._parts(level)
         if found is None:
-            inner = self._content(level - 1)
+            inner = self._content(level - 1, was_crowded=was_crowded)
             edges = edges_above(inner.edges, level)
             return inner._replace(wanted=stated(inner.wanted, level), edges=edges)
         known = [each for each in found.values() if each is not None]
         edges = edges_above((edge for part in known for edge in part.edges), level)
         wanted = {each for part in known for each in part.interests}
+        is_crowded = any(each.is_crowded for each in known)
         if len(known) < len(found):
             wanted = {everything()}
-        is_crowded = any(each.is_crowded for each in known)
+            is_crowded |= was_crowded
         return Content(stated(wanted, level), edges, self.health(level), is_crowded)
 
     def _parts(self, level: int) -> dict[int, UnitStatement | None] | None:

@@ -53,6 +53,7 @@ from sims.stories.records import (
     slow_handovers,
 )
 from sims.stories.scopes import scopes
+from sims.stories.unit_doubts import unit_doubts, unit_floods, unit_waits
 from sims.stories.unit_links import unit_losses, unit_secrets, unit_ways
 from sims.stories.unit_promises import (
     unit_active,
@@ -131,6 +132,7 @@ STORIES: tuple[Story, ...] = (
     unit_growth,
     unit_merges,
     unit_topics,
+    unit_doubts,
     unit_joins,
     unit_secrets,
     unit_losses,
@@ -141,6 +143,8 @@ STORIES: tuple[Story, ...] = (
     unit_kills,
     unit_splits,
     unit_crowds,
+    unit_waits,
+    unit_floods,
     unit_distances,
     unit_ways,
     unit_absences,

@@ -63,8 +63,8 @@ LEVELS.add(
 
 
 def _first_alone(original: Method) -> Method:
-    def content(self: StatementsPart, level: int) -> Any:  # noqa: ANN401
-        found = original(self, level)
+    def content(self: StatementsPart, level: int, **more: bool) -> Any:  # noqa: ANN401
+        found = original(self, level, **more)
         return found._replace(wanted=found.wanted[:1])
 
     return content

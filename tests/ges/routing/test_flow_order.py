@@ -332,6 +332,26 @@ def test_an_answer_that_overtakes_its_events_waits_for_them() -> None:
     assert numbers(order.recalled(event(FLOW, 3))) == [3, 4, 5]
 
 
+def test_what_was_sent_and_does_not_come_is_asked_for_again_and_given_up_in_time() -> None:
+    """Such as to an address that this broker has no more."""
+    order = FlowOrdering()
+    assert come(order, 1) == [1]
+    assert come(order, 5, B) == []
+    assert asked(order) == [(1, 2, 4)]
+    number, now = 1, 0
+    while now + ASK_AGAIN_NS < PATIENCE_NS:
+        assert order.settle(RangeDone(number, 1, 4, sent=(3, 4)), now) == []
+        assert asked(order, now + BATCH_NS) == []
+        now += ASK_AGAIN_NS
+        assert order.expire(now) == []
+        ((_, (again,)),) = order.take_questions(now)
+        assert (again.first, again.last, again.chosen) == (3, 4, (3, 4))
+        number = again.number
+    assert number > 5
+    assert numbers(order.expire(PATIENCE_NS)) == [5], "however often it was answered"
+    assert order.lost == 1
+
+
 def test_an_answer_that_does_not_reach_the_end_is_asked_on_from_there() -> None:
     order = FlowOrdering()
     assert come(order, 1) == [1]

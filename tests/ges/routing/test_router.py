@@ -35,6 +35,20 @@ async def test_a_normal_event_goes_by_the_tree() -> None:
     assert bench.sent("b", SECURE) == []
 
 
+async def test_a_way_that_is_left_and_taken_again_does_not_look_the_same() -> None:
+    """Between arcs and arcs events name whom they are for, and may still be under way."""
+    bench = Bench("b")
+    for number in (1, 2):
+        bench.publish(*event(number))
+    bench.cluster.slot = 0
+    bench.publish(*event(3))
+    bench.cluster.slot = None
+    bench.publish(*event(4))
+    first, second, last = bench.sent("b")
+    assert (first.sequence, second.sequence, last.sequence) == (1, 2, 4)
+    assert first.via == second.via != last.via
+
+
 async def test_a_secure_event_goes_by_secure_links_alone() -> None:
     bench = Bench("b")
     bench.publish(*event(secure=True))
