@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
+
+if sys.dont_write_bytecode:
+    # Each worker, and each of the hundreds of processes that tests start, would compile all that
+    # it imports. Nothing is written beside the sources all the same.
+    bytecode = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
+    sys.pycache_prefix, sys.dont_write_bytecode = bytecode, False
+    os.environ["PYTHONPYCACHEPREFIX"] = bytecode
+    del os.environ["PYTHONDONTWRITEBYTECODE"]
 
 # Started in the background of a script, we would hand an ignored SIGINT down to those we interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)

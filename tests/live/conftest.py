@@ -7,11 +7,30 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.stage.forked import CAN_FORK, Stem
 from benchmarks.stage.processes import Fleet, fleet
 
 
+@pytest.fixture(scope="session")
+def stem() -> Iterator[Stem | None]:
+    """What forks brokers and commands; None where the system has no such thing."""
+    if not CAN_FORK:
+        yield None
+        return
+    found = Stem()
+    yield found
+    found.end()
+
+
 @pytest.fixture
-def brokers(tmp_path: Path) -> Iterator[Fleet]:
-    """Real brokers and commands; all are ended afterwards."""
+def brokers(tmp_path: Path, stem: Stem | None) -> Iterator[Fleet]:
+    """Real brokers and commands, forked; all are ended afterwards."""
+    with fleet(tmp_path, stem) as found:
+        yield found
+
+
+@pytest.fixture
+def started_brokers(tmp_path: Path) -> Iterator[Fleet]:
+    """Real brokers and commands, for each of which Python starts, as for a user."""
     with fleet(tmp_path) as found:
         yield found
