@@ -7,19 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.stage.forked import CAN_FORK, Stem
+from benchmarks.stage.forked import Stem
 from benchmarks.stage.processes import Fleet, fleet
-
-
-@pytest.fixture(scope="session")
-def stem() -> Iterator[Stem | None]:
-    """What forks brokers and commands; None where the system has no such thing."""
-    if not CAN_FORK:
-        yield None
-        return
-    found = Stem()
-    yield found
-    found.end()
 
 
 @pytest.fixture
