@@ -179,6 +179,8 @@ def test_secure_events_and_those_who_may_not_see_their_filters(
     eventually(lambda: reader.out.endswith("\n"))
     event = json.loads(reader.out)
     name = f"{event['publisher']}:{event['sequence']}:secure"
+    # A broker that a busy machine holds up is not waited for.
+    eventually(lambda: asked(first, name, *me, url=url)[1]["published"])
     code, found = asked(first, name, *me, url=url)
     assert code == 1  # the plain broker cannot be asked over TLS
     assert [source["topic"] for source in found["published"]] == ["vault/a"]
