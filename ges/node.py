@@ -157,6 +157,10 @@ class BrokerNode:
             self.retained,
             self.directory,
         )
+        #: What is asked after each input, of those parts alone that have an answer of their own.
+        self._deadlines = [self.ring.next_deadline]
+        self._deadlines += [each.next_deadline for each in self._overriding("next_deadline")]
+        self._settles = [each.settle for each in self._overriding("settle")]
         self._on_message: dict[type[Message], MessageHandler] = {}
         self._on_command: dict[type[Command], CommandHandler] = {}
         for part in self.parts:
@@ -205,14 +209,19 @@ class BrokerNode:
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`handle_timers` is to be called; None if no timer is set."""
-        earliest = self.ring.next_deadline()
-        for part in self.parts:  # a loop, as it is asked for after each input
-            due = part.next_deadline()
+        earliest = None
+        for deadline in self._deadlines:  # a loop, as it is asked for after each input
+            due = deadline()
             if due is not None and (earliest is None or due < earliest):
                 earliest = due
         return earliest
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _overriding(self, method: str) -> list[Part]:
+        """Return the parts that have a method of their own in place of that which does nothing."""
+        nothing = getattr(Part, method)
+        return [each for each in self.parts if getattr(type(each), method) is not nothing]
 
     def _take_message(self, event: MessageReceived, now: Nanos) -> list[Effect]:
         take = self._on_message.get(type(event.message))
@@ -259,6 +268,6 @@ class BrokerNode:
             elif isinstance(effect, Notify):
                 for part in self.parts:
                     effects += part.on_fact(effect.fact, now)
-        for part in self.parts:
-            effects += part.settle(now)
+        for settle in self._settles:
+            effects += settle(now)
         return effects

@@ -1,30 +1,38 @@
 """What growing costs: control messages, rows that a broker holds, and messages for an event.
 
-    python -m benchmarks.bars.growth [--nodes N,N,...] [--unit-limit L] [--seed S] [--csv FILE]
-        [--plot FILE.svg]
+    python -m benchmarks.bars.growth [--nodes N,N,...] [--unit-limit L] [--subscriptions N]
+        [--seed S] [--csv FILE] [--plot FILE.svg]
 
-Whole brokers in virtual time, whose units are there from the beginning (5/8 of the limit in each).
-For each size one row:
+The machines of whole brokers in virtual time, whose units are there from the beginning (5/8 of the
+limit in each). What links cost is not measured, so no message is about that. For each size one row:
 
-- *idle*: control messages a second and broker that are neither the ring's, nor those by which
-  neighbours tell each other what links cost;
-- *join*: such messages, relays included, in the 4 s after a broker has begun to join (the median);
+- *idle*: control messages a second and broker that are not the ring's;
+- *join*: such messages, relays included, in the 8 s after a broker has begun to join (the median);
 - *new*, *covered*: such messages for a subscription that nothing covers yet, and for one that its
   own broker's subscriptions cover, in the 2 s after (medians), and how long the first ones took to
   be active in the whole system (median and most, ms);
 - *rows*: members, units, links and interests that a broker holds, in the median and at most;
+- *memory*: of this process for each broker once units have formed, its ring included (KB);
 - *messages*: for an event that some share of the brokers want, over the edges of a small tree that
-  joins them in the graph of all links (K. Mehlhorn, 1988).
+  joins them in the graph of all links (K. Mehlhorn, 1988). Where events go is found by the tables
+  that brokers hold (:mod:`sims.experiments.walks`).
 
-Sizes of 500 and more take minutes each.
+With ``--subscriptions`` clients subscribe to so many filters of 500 topics before, and some brokers
+die, and others join. Then for 200 events it is seen who gets them: each broker with a subscriber
+once, no other broker's clients, and nobody twice.
+
+10,000 brokers take an hour and some 10 GB.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import gc
+import resource
 import statistics
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,21 +44,26 @@ import networkx as nx
 from benchmarks.arguments import at_least, listed
 from benchmarks.report import Bars, print_line
 from ges.wire.broker_messages import MeasuredLinks
-from ges.wire.client_messages import Level
+from overlay.ids import LinkClass
 from overlay.machine import Message
 from overlay.rng import rng_for
-from sims.experiments.service import Service
+from sims.experiments.machines import Machines
+from sims.experiments.walks import mask_of, walk
+from sims.world.world import CrashMode
 
-SIZES = [8, 32, 64, 128, 256]
+SIZES = [8, 16, 32, 64, 128, 256, 512, 1024]
 SHARES = (1.0, 0.5, 0.25, 0.1, 0.01)  #: of the brokers that want an event ...
 MOST_OVER_TREE = (1.05, 1.4, 1.75, 2.0, 2.2)  #: ... and the messages it may cost, over a small tree
 IDLE_S = 10.0
-JOIN_S = 4.0
+JOIN_S = 8.0
 SUBSCRIBE_S = 2.0
-JOINS = 3
+JOINS = 5
 SUBSCRIPTIONS = 8
 EVENTS = 10  #: of each share
 MOST_IDLE = 0.2  #: messages a second
+TOPICS = 500  #: that clients subscribe to
+JUDGED = 200  #: events whose receivers are looked at
+CHURN = 0.02  #: of the brokers die, and as many join
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +73,7 @@ class Grown:
     nodes: int
     clusters: int
     members: int  #: of the largest cluster
+    formed_s: float  #: of computing
     idle: float
     join: float
     new: float
@@ -68,26 +82,36 @@ class Grown:
     active_most_ms: float
     rows: float
     rows_most: int
+    memory_kb: float
     over_tree: tuple[float, ...]  #: by :data:`SHARES`
+    wrong: int | None  #: events that came twice, to the wrong clients or not at all; None: not seen
 
 
-def measure(nodes: int, limit: int, seed: int) -> Grown:
+def measure(nodes: int, limit: int, seed: int, subscriptions: int) -> Grown:
     """Measure at one size."""
-    service = Service.of_clusters_at_once(nodes, limit, seed)
-    members = Counter(service.brokers[uid].node.units.cluster for uid in service.alive)
-    idle = _spent(service, IDLE_S, lambda: None) / IDLE_S
-    new, took = _new(service, seed, idle)
-    covered = _covered(service, seed, idle)
-    rows = [_rows(service, uid) for uid in service.alive]
-    over_tree = tuple(_over_tree(service, share, seed) for share in SHARES)
+    begun, before = time.process_time(), _resident_kb()
+    machines = Machines.laid_out(nodes, limit, seed)
+    formed_s, memory_kb = time.process_time() - begun, (_resident_kb() - before) / nodes
+    print_line(f"{nodes} brokers: formed in {formed_s:.0f} s of computing, {memory_kb:.0f} KB each")
+    members = Counter(machines.brokers[uid].units.cluster for uid in machines.alive)
+    idle = _spent(machines, IDLE_S, lambda: None) / IDLE_S
+    new, took = _new(machines, seed, idle)
+    covered = _covered(machines, seed, idle)
+    print_line(f"{nodes} brokers: idle {idle / nodes:.2f}/s, new {new:.0f}, covered {covered:.0f}")
+    over_tree = tuple(_over_tree(machines, share, seed) for share in SHARES)
+    print_line(f"{nodes} brokers: over tree {', '.join(f'{each:.2f}' for each in over_tree)}")
     join = [
-        _spent(service, JOIN_S, lambda: service.start(service.uids[-3:])) - idle * JOIN_S
+        _spent(machines, JOIN_S, lambda: machines.start(machines.alive[-3:])) - idle * JOIN_S
         for _ in range(JOINS)
     ]
+    print_line(f"{nodes} brokers: joins {', '.join(f'{each:.0f}' for each in join)}")
+    wrong = _wrong(machines, subscriptions, seed) if subscriptions else None
+    rows = [_rows(machines, uid) for uid in machines.alive]
     return Grown(
         nodes,
         len(members),
         max(members.values()),
+        formed_s,
         idle / nodes,
         statistics.median(join),
         new,
@@ -96,64 +120,65 @@ def measure(nodes: int, limit: int, seed: int) -> Grown:
         max(took),
         statistics.median(rows),
         max(rows),
+        memory_kb,
         over_tree,
+        wrong,
     )
 
 
-def _spent(service: Service, seconds: float, act: Callable[[], object]) -> int:
+def _resident_kb() -> float:
+    """Return what this process takes of memory now."""
+    gc.collect()
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 1024
+
+
+def _spent(machines: Machines, seconds: float, act: Callable[[], object]) -> int:
     """Return how many messages of this layer are sent in some seconds from an act on."""
-    before = _sent(service)
+    before = _sent(machines)
     act()
-    service.run(seconds)
-    return _sent(service) - before
+    machines.run(seconds)
+    return _sent(machines) - before
 
 
-def _sent(service: Service) -> int:
-    return sum(
-        count
-        for broker in service.brokers.values()
-        for kind, count in broker.sent.items()
-        if _is_of_this_layer(kind)
-    )
+def _sent(machines: Machines) -> int:
+    return sum(count for kind, count in machines.messages.items() if _is_of_this_layer(kind))
 
 
 def _is_of_this_layer(kind: type[Message]) -> bool:
     return kind.__module__.startswith("ges.") and kind is not MeasuredLinks
 
 
-def _new(service: Service, seed: int, idle: float) -> tuple[float, list[float]]:
+def _new(machines: Machines, seed: int, idle: float) -> tuple[float, list[float]]:
     """Return messages for a subscription that nothing covers, and how long each took (ms)."""
     rng = rng_for(seed, "growth")
     sent, took = [], []
     for number in range(SUBSCRIPTIONS):
-        uid = rng.choice(service.alive)
-        before, at = _sent(service), service.timeline.now
-        client = service.subscribe(uid, f"growth/{number}/#")
-        service.run(SUBSCRIBE_S)
-        sent.append(_sent(service) - before - idle * SUBSCRIBE_S)
-        reached = [when for when, told in client.activated if told.level is Level.SYSTEM]
-        took += [(when - at) / 1e6 for when in reached[:1]]
+        text = f"growth/{number}/#"
+        act = partial(machines.subscribe, rng.choice(machines.alive), text)
+        sent.append(_spent(machines, SUBSCRIBE_S, act) - idle * SUBSCRIBE_S)
+        took += [1000 * each for each in machines.active_after(text)]
     if len(took) < SUBSCRIPTIONS:
         sys.exit(f"{SUBSCRIPTIONS - len(took)} subscriptions were not active in {SUBSCRIBE_S:g} s")
     return statistics.median(sent), took
 
 
-def _covered(service: Service, seed: int, idle: float) -> float:
+def _covered(machines: Machines, seed: int, idle: float) -> float:
     """Return messages for a subscription that one at the same broker covers (the median)."""
-    uids = rng_for(seed, "covered").choices(service.alive, k=SUBSCRIPTIONS)
+    uids = rng_for(seed, "covered").choices(machines.alive, k=SUBSCRIPTIONS)
     for number, uid in enumerate(uids):
-        service.subscribe(uid, f"wide/{number}/#")
-    service.run(SUBSCRIBE_S + 1)
+        machines.subscribe(uid, f"wide/{number}/#")
+    machines.run(SUBSCRIBE_S + 1)
     sent = []
     for number, uid in enumerate(uids):
-        act = partial(service.subscribe, uid, f"wide/{number}/narrow")
-        sent.append(_spent(service, SUBSCRIBE_S, act) - idle * SUBSCRIBE_S)
+        act = partial(machines.subscribe, uid, f"wide/{number}/narrow")
+        sent.append(_spent(machines, SUBSCRIBE_S, act) - idle * SUBSCRIBE_S)
     return statistics.median(sent)
 
 
-def _rows(service: Service, uid: str) -> int:
+def _rows(machines: Machines, uid: str) -> int:
     """Return how many rows a broker holds: of members, units, links and interests."""
-    node = service.brokers[uid].node
+    node = machines.brokers[uid]
     units = sum(len(table.rows) for table in node.units.tables.values())
     links = sum(len(state.links) + len(state.gates) for state in node.gateways.states.states)
     profiles: int = sum(len(node.profiles.index.interests_of(each)) for each in node.units.members)
@@ -165,25 +190,20 @@ def _rows(service: Service, uid: str) -> int:
     return len(node.units.members) + units + links + profiles + stated
 
 
-def _over_tree(service: Service, share: float, seed: int) -> float:
+def _over_tree(machines: Machines, share: float, seed: int) -> float:
     """Return messages for an event that this share of the brokers want, over a small tree."""
     rng = rng_for(seed, "events", share)
     topic = f"share/{share:g}"
-    wanted = rng.sample(service.alive, max(1, round(share * len(service.alive))))
+    wanted = rng.sample(machines.alive, max(1, round(share * len(machines.alive))))
     for uid in wanted:
-        service.subscribe(uid, topic)
+        machines.subscribe(uid, topic)
+    machines.run(SUBSCRIBE_S)
     graph = nx.Graph()
-    for uid in service.alive:
-        graph.add_edges_from((uid, other) for other in service.brokers[uid].node.ring.linked)
-    sources = rng.choices(service.alive, k=EVENTS)
-    clients = [service.subscribe(source, "none") for source in sources]
-    service.run(SUBSCRIBE_S)
+    for uid in machines.alive:
+        graph.add_edges_from((uid, other) for other in machines.nodes[uid].linked)
     spent = best = 0
-    for source, client in zip(sources, clients, strict=True):
-        before = _received(service)
-        client.publish(topic, [b"x"])
-        service.run(0.5)
-        spent += _received(service) - before
+    for source in rng.choices(machines.alive, k=EVENTS):
+        spent += walk(machines.brokers, source, topic.encode()).received.total()
         ends = {source, *wanted}
         if len(ends) > 1:
             tree = nx.algorithms.approximation.steiner_tree(graph, ends, method="mehlhorn")
@@ -191,8 +211,36 @@ def _over_tree(service: Service, share: float, seed: int) -> float:
     return spent / best if best else 1.0
 
 
-def _received(service: Service) -> int:
-    return sum(broker.counters["events_received"] for broker in service.brokers.values())
+def _wrong(machines: Machines, subscriptions: int, seed: int) -> int:
+    """Let clients subscribe, brokers die and join; return how many events go wrong then."""
+    rng = rng_for(seed, "subscriptions")
+    for _ in range(subscriptions):
+        topic = rng.randrange(TOPICS)
+        machines.subscribe(rng.choice(machines.alive), f"many/{topic % 20}/{topic}")
+    machines.run(SUBSCRIBE_S)
+    for _ in range(max(1, round(CHURN * len(machines.alive)))):
+        machines.crash(rng.choice(machines.alive), CrashMode.KILL)
+        machines.start(rng.sample(machines.alive, 3))
+        machines.run(0.1)
+    machines.run(JOIN_S)
+    machines.rest_units()
+    return sum(_is_wrong(machines, rng.randrange(TOPICS), seed, at) for at in range(JUDGED))
+
+
+def _is_wrong(machines: Machines, topic: int, seed: int, number: int) -> bool:
+    """Say whether an event comes to others than those that want it, or to one twice."""
+    text = f"many/{topic % 20}/{topic}".encode()
+    source = rng_for(seed, "source", number).choice(machines.alive)
+    walked = walk(machines.brokers, source, text)
+    wanting = {uid for uid in machines.alive if _wants(machines, uid, text)}
+    return walked.delivered != Counter(wanting) or max(walked.received.values(), default=1) > 1
+
+
+def _wants(machines: Machines, uid: str, topic: bytes) -> bool:
+    """Say whether a client of a broker wants a topic."""
+    node = machines.brokers[uid]
+    slot = node.gateways.slot
+    return slot is not None and bool(mask_of(node, LinkClass.NORMAL, topic) >> slot & 1)
 
 
 def main() -> None:
@@ -202,6 +250,7 @@ def main() -> None:
     )
     parser.add_argument("--nodes", type=listed(at_least(2)), default=SIZES)
     parser.add_argument("--unit-limit", type=at_least(3), default=64)
+    parser.add_argument("--subscriptions", type=at_least(0), default=0, help="of clients, in all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--csv", type=Path, help="write the rows there as well")
     parser.add_argument("--plot", type=Path, help="draw what a join and a subscription cost")
@@ -209,7 +258,7 @@ def main() -> None:
     found = []
     bars = Bars()
     for nodes in given.nodes:
-        grown = measure(nodes, given.unit_limit, given.seed)
+        grown = measure(nodes, given.unit_limit, given.seed, given.subscriptions)
         found.append(grown)
         ratios = ", ".join(f"{each:.2f}" for each in grown.over_tree)
         print_line(
@@ -217,7 +266,8 @@ def main() -> None:
             f" idle {grown.idle:.2f}/s, join {grown.join:.0f}, new {grown.new:.0f},"
             f" covered {grown.covered:.0f}, active {grown.active_ms:.0f} ms"
             f" ({grown.active_most_ms:.0f}), rows {grown.rows:.0f} ({grown.rows_most}),"
-            f" over tree {ratios}"
+            f" {grown.memory_kb:.0f} KB, over tree {ratios}"
+            + (f", {grown.wrong} of {JUDGED} events wrong" if grown.wrong is not None else "")
         )
         _judge(bars, grown)
         if given.csv is not None:
@@ -232,17 +282,19 @@ def _judge(bars: Bars, grown: Grown) -> None:
     bars.at_most("H24", f"{at}, idle", grown.idle, MOST_IDLE)
     bars.at_most("H24", f"{at}, join", grown.join, 3 * grown.members + 60)
     bars.at_most("H24", f"{at}, covered", grown.covered, 0.5)
+    if grown.wrong is not None:
+        bars.at_most("H14", f"{at}, events wrong", grown.wrong, 0)
     for share, ratio, most in zip(SHARES, grown.over_tree, MOST_OVER_TREE, strict=True):
         bars.at_most("H15", f"{at}, {share:.0%}", ratio, most)
 
 
 def _write(path: Path, found: Sequence[Grown]) -> None:
+    names = [name for name in Grown.__dataclass_fields__ if name != "over_tree"]
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow([*Grown.__dataclass_fields__][:-1] + [f"over_tree_{s:g}" for s in SHARES])
+        writer.writerow([*names] + [f"over_tree_{share:g}" for share in SHARES])
         for each in found:
-            fields = [getattr(each, name) for name in Grown.__dataclass_fields__][:-1]
-            writer.writerow([*fields, *each.over_tree])
+            writer.writerow([*(getattr(each, name) for name in names), *each.over_tree])
 
 
 def _draw(path: Path, found: Sequence[Grown]) -> None:

@@ -34,6 +34,7 @@ from ges.wire.directory_messages import (
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.machine import Command, Effect, Fact, Message, Notify, Send
 from overlay.multigraph.weights import LinkKey
+from ring.wire.messages import Member
 
 REFRESH_NS = nanos(60.0)  #: a name is told again after this ...
 LASTS_S = 150  #: ... and forgotten where it was not told again for this
@@ -106,6 +107,7 @@ class DirectoryPart(Part):
         self._register = Register()
         self._lookups = Lookups()
         self._near: tuple[str, ...] = ()
+        self._sides: tuple[Sequence[Member], Sequence[Member]] = ((), ())  #: these as members
         self._here: tuple[int | None, int | None] = (None, None)
         self._forget_at: Nanos | None = None
 
@@ -174,6 +176,9 @@ class DirectoryPart(Part):
             for name, own in self._own.items() if member is not None else ():
                 effects += self._tell(name, own, now)
         sides = self._ring.left[:1], self._ring.right[:1]
+        if sides == self._sides:
+            return effects
+        self._sides = sides
         near = tuple(dict.fromkeys(each.uid for side in sides for each in side))
         if near != self._near:
             fresh = [uid for uid in near if uid not in self._near]

@@ -1,9 +1,9 @@
 """Connections between units, the graph of them, and the next hop to each destination. Pure.
 
 Links
-    ``link_state`` (what each member says of its links, and which edges follow), ``lasting`` (which
-    links count), ``gates`` (those to other units), ``costs`` (the papers' matrix, and what a
-    measured link costs in buckets).
+    ``link_state`` (what each member says of its links, and which edges follow), ``own_links`` (what
+    this broker says of its own), ``lasting`` (which links count), ``gates`` (those to other units),
+    ``costs`` (the papers' matrix, and what a measured link costs in buckets).
 Paths
     ``graph`` (nodes and edges as masks), ``paths`` (cheapest paths that all members agree on),
     ``next_hops`` (the cached decision for a destination mask).

@@ -9,9 +9,7 @@ A link to a broker of another cluster is a *gate* to the unit in which that one 
 broker can name it (:mod:`ges.units.nodes`). Members tell of their gates as of their links. How
 other units are linked with each other is in their statements (:mod:`ges.statements`).
 
-Which links count says :mod:`ges.gateways.lasting`; a link that the ring goes round does. Links that
-carry no events (:mod:`ges.topology.declared_links`) are told to nobody. Changes of
-who is linked are told within 50 ms, changes of cost alone every 8 s at most.
+Which links count, and when they are told, says :mod:`ges.gateways.own_links`.
 """
 
 from __future__ import annotations
@@ -20,13 +18,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
-from ges.gateways.costs import bucket_of
-from ges.gateways.gates import GateKey, Gates
 from ges.gateways.graph import Graph, cluster_links, gate_links, outer_links
-from ges.gateways.lasting import Lasting
 from ges.gateways.link_state import LinkStates
 from ges.gateways.naming import Naming
 from ges.gateways.next_hops import Moves, NextHops, bits
+from ges.gateways.own_links import OwnLinks
 from ges.topology.declared_links import DeclaredLinks
 from ges.topology.part import MessageHandler, Part
 from ges.topology.survey import Survey
@@ -35,7 +31,7 @@ from ges.units.nodes import name_of
 from ges.units.post import Post
 from ges.units.units_part import UnitsPart
 from ges.units.view import LinkedRing
-from ges.wire.gateway_messages import LinkState, LinkStatesWanted, StateLink, StateVersion
+from ges.wire.gateway_messages import LinkState, LinkStatesWanted, StateVersion
 from ges.wire.statement_messages import UnitEdge
 from ges.wire.unit_messages import Kind
 from overlay.circular import is_after
@@ -51,9 +47,6 @@ from overlay.machine import (
 )
 from overlay.multigraph.weights import LinkKey
 
-UNMEASURED_NS = nanos(0.002)  #: cost of a link that is not measured yet
-GATHER_NS = nanos(0.05)  #: between two states told of who is linked ...
-COST_NS = nanos(8.0)  #: ... and of costs alone
 PULL_NS = nanos(0.3)  #: between two questions for states
 COMPUTE_NS = nanos(0.002)  #: news of other members' links are reckoned with together after this
 
@@ -108,11 +101,7 @@ class GatewaysPart(Part):
         self.version = 0  #: grows when next hops or members change
         self._ring = ring
         self._units = units
-        self._survey = survey
         self._post = post
-        self._up = up
-        self._is_revoked = is_revoked
-        self._level_costs = level_costs
         self._declared = declared
         self._carriers = 0  #: changes of these that have been followed
         self.states = LinkStates(ring.peer.uid)
@@ -120,19 +109,23 @@ class GatewaysPart(Part):
         self._outer_changes = 0
         self._is_crowded = False
         self._naming = Naming()
-        self._gates = Gates()
+        self._own_links = OwnLinks(
+            ring,
+            units,
+            survey,
+            up,
+            declared,
+            is_revoked,
+            self._naming,
+            self.states,
+            level_costs=level_costs,
+        )
         self._moves: dict[LinkClass, Moves] = {}
         self._is_touched = False  #: links or members have changed
-        self._is_again = False  #: this broker's own state is to be told even if it is known
         self._is_stale = False  #: the graphs are to be made anew
         self._computed_at: Nanos | None = None  #: when that was done last
         self._news_due: Nanos | None = None  #: when it is to be done for news of others
         self._members_changes = 0
-        self._told_at: Nanos | None = None
-        self._told_links: frozenset[LinkKey] = frozenset()
-        self._told_gates: frozenset[GateKey] = frozenset()
-        self._look_at: Nanos | None = None
-        self._lasting = Lasting()
         self._pulled_at: Nanos | None = None
         units.spread.register(Kind.LINK_STATES, LinkState, self._on_told)
         units.comparison.register(Kind.LINK_STATES, self)
@@ -229,9 +222,9 @@ class GatewaysPart(Part):
 
         Express events go to one with a normal link where there is no express one.
         """
-        found = self._gates.first(node, link_class, without)
+        found = self._own_links.gates.first(node, link_class, without)
         if found is None and link_class is EXPRESS:
-            return self._gates.first(node, NORMAL, without)
+            return self._own_links.gates.first(node, NORMAL, without)
         return found
 
     def now_at(self, slots: int) -> int:
@@ -279,14 +272,15 @@ class GatewaysPart(Part):
 
     def handle_timers(self, now: Nanos) -> list[Effect]:
         """See what links cost by now."""
-        if self._look_at is not None and self._look_at <= now:
+        look_at = self._own_links.look_at
+        if look_at is not None and look_at <= now:
             self._is_touched = True
         self._naming.expire(now)
         return []
 
     def next_deadline(self) -> Nanos | None:
         """Return when to see what links cost, or None."""
-        deadlines = self._look_at, self._naming.rest_at, self._news_due
+        deadlines = self._own_links.look_at, self._naming.rest_at, self._news_due
         return min((due for due in deadlines if due is not None), default=None)
 
     def settle(self, now: Nanos) -> list[Effect]:
@@ -341,104 +335,31 @@ class GatewaysPart(Part):
         if not is_new:
             return []
         # Others have forgotten what this broker told in an earlier stay, and it lacks their states.
-        self._is_again, self._told_at = True, None
+        self._own_links.tell_anew(even_if_known=True)
         near = [m.uid for m in (*self._ring.right[:1], *self._ring.left[:1])]
         return [e for uid in dict.fromkeys(near) for e in self._post.send(uid, self._question())]
-
-    def _counting(self, now: Nanos) -> set[str]:
-        """Return who is linked and counts; those that will are looked at then."""
-        ring, units = self._ring, self._units
-
-        def is_kept(uid: str) -> bool:
-            was_told = (uid, NORMAL) in self._told_links
-            return was_told and uid in self._naming.slots and not units.is_gone(uid)
-
-        declared = self._declared
-        near = declared.named | {m.uid for m in (*ring.left, *ring.right)}
-        linked = {uid for uid, m in ring.linked.items() if declared.carries(m.peer)}
-        counting = self._lasting.look(linked, near, now, is_kept)
-        if self._lasting.look_at is not None:
-            self._look_by(self._lasting.look_at)
-        return counting
-
-    def _classes(self, uid: str) -> Iterator[LinkClass]:
-        """Yield the classes of links to a broker that count, where the normal one does."""
-        yield NORMAL
-        for link_class, up in self._up.items():
-            if uid not in up or self._is_revoked(uid):
-                continue
-            if link_class is not EXPRESS or self._survey.is_express(uid):
-                yield link_class
-
-    def _beyond(self, counting: set[str]) -> Iterator[tuple[int, LinkKey]]:
-        """Yield the links to brokers of other units, each with the node at its other end."""
-        nodes, linked = self._naming.nodes, self._ring.linked
-        for uid in counting - self._naming.slots.keys() if nodes.arcs else ():
-            member = linked.get(uid)
-            node = nodes.at(member.ring_id) if member is not None else None
-            if node is not None:
-                for link_class in self._classes(uid):
-                    yield node, (uid, link_class)
-
-    def _follow_gates(self, counting: set[str]) -> None:
-        changes = self._gates.changes
-        moved = self._gates.update(self._beyond(counting), self._bucket, self._lasting.fresh)
-        for link_class, nodes in moved.items():
-            self._note(link_class, Moves(nodes, nodes))
-        if self._gates.changes != changes:
-            self.version += 1
 
     def _note(self, link_class: LinkClass, moves: Moves) -> None:
         before = self._moves.get(link_class, Moves())
         self._moves[link_class] = Moves(before.changed | moves.changed, before.onto | moves.onto)
 
     def _tell(self, now: Nanos) -> list[Effect]:
-        self._look_at = None
-        slot = self._units.slot
+        own, slot = self._own_links, self._units.slot
+        own.look_at = None
         if slot is None:
             return []
-        self._look_at = now + COST_NS
-        counting = self._counting(now)
-        self._follow_gates(counting)
-        members = counting & self._naming.slots.keys()
-        keys = frozenset((uid, each) for uid in members for each in self._classes(uid))
-        gates = self._gates.keys
-        if self._told_at is not None:
-            is_same = (keys, gates) == (self._told_links, self._told_gates)
-            pause = COST_NS if is_same else GATHER_NS
-            if now < self._told_at + pause:
-                self._look_by(self._told_at + pause)
-                return []
-        state = self.states.own(
-            slot,
-            self._ring.peer.incarnation,
-            (StateLink(*key, self._bucket(key, self.states.bucket_told(key))) for key in keys),
-            self._gates.told,
-            again=self._is_again,
-        )
-        self._is_again = False
-        self._told_links, self._told_gates = keys, gates
+        changes = own.gates.changes
+        for link_class, nodes in own.look(now).items():
+            self._note(link_class, Moves(nodes, nodes))
+        if own.gates.changes != changes:
+            self.version += 1
+        state = own.news(slot, now)
         if state is None:
             return []
-        self._told_at = now
         self._is_stale = True
         self._units.comparison.touch(now)
         self.counters["link_states_told"] += 1
         return self._units.spread.tell(Kind.LINK_STATES, state, now)
-
-    def _look_by(self, at: Nanos) -> None:
-        self._look_at = at if self._look_at is None else min(self._look_at, at)
-
-    def _bucket(self, key: LinkKey, held: int | None) -> int:
-        """Return the bucket of what a link costs, which is ``held`` while it wavers."""
-        if self._level_costs:
-            return 0
-        cost = self._survey.cost_ns(key)
-        if cost is None and key[1] is SECURE:  # beside the normal one, and much like it
-            cost = self._survey.cost_ns((key[0], NORMAL))
-        if cost is None and held is not None:
-            return held
-        return bucket_of(cost if cost is not None else UNMEASURED_NS, held)
 
     def _compute(self) -> None:
         if self._naming.slot is None:
@@ -479,7 +400,7 @@ class GatewaysPart(Part):
                 self._news_due = max(now, rested)
             if state.origin == self._ring.peer.uid:
                 self._is_touched = True  # of an earlier life: told anew
-                self._told_at = None
+                self._own_links.tell_anew()
             self._units.comparison.touch(now)
         return []
 

@@ -303,9 +303,10 @@ class ProfileExchange(Generic[K]):
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`handle_timers` has something to do, or None."""
         due = [at for at, _ in self._asked.values()]
-        due += [self._pace.due()] if self.profile.has_changed else []
-        for at in (self._acks.next_deadline(self.profile.version.count), self._audit_at):
-            due += [at] if at is not None else []
+        if self.profile.has_changed:
+            due.append(self._pace.due())
+        others = self._acks.next_deadline(self.profile.version.count), self._audit_at
+        due += [at for at in others if at is not None]
         return min(due, default=None)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────

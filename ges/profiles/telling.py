@@ -120,6 +120,8 @@ class Acknowledgements:
 
     def next_deadline(self, count: int) -> Nanos | None:
         """Return when somebody is overdue, or None."""
-        return min(
-            (each.remind_at for each in self._members.values() if each.taken < count), default=None
-        )
+        earliest = None
+        for each in self._members.values():  # a loop, as it is asked for after each input
+            if each.taken < count and (earliest is None or each.remind_at < earliest):
+                earliest = each.remind_at
+        return earliest

@@ -14,11 +14,10 @@ inside (:mod:`ges.routing.entering`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import NamedTuple, Protocol
 
 from ges.gateways.next_hops import Moves, NextHops, bits
-from ges.routing.outlets import Lines
 from ges.routing.plan import Onward
 from ges.units.address import LEVELS
 from ges.units.nodes import from_level, level_of
@@ -26,6 +25,7 @@ from ges.wire.events import Duty
 from ges.wire.levels import CLUSTER_MASK
 from ges.wire.levels import LEVEL_BITS as CLUSTER_BITS
 from overlay.ids import LinkClass
+from overlay.multigraph.weights import LinkKey
 
 MAX_CACHED = 16384
 
@@ -118,7 +118,7 @@ class Split(NamedTuple):
 class MaskPlan:
     """A :class:`~ges.routing.plan.Plan` by destinations, for links of one class."""
 
-    def __init__(self, cluster: Cluster, link_class: LinkClass, lines: Lines) -> None:
+    def __init__(self, cluster: Cluster, link_class: LinkClass, lines: Container[LinkKey]) -> None:
         """``lines``: the links that are up."""
         self._cluster = cluster
         self._lines = lines

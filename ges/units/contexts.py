@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from operator import is_
 
 from msgspec.structs import replace
 
@@ -89,6 +90,10 @@ class Contexts:
         self._left: list[Arc] = []  #: that whole units have left, the last few
         self._pulled_at: Nanos | None = None
         self._told_limit = config.limit
+        self._helds = tuple(self.planners[level].held for level in LEVELS)
+        self._tables: tuple[UnitTable, ...] = ()  #: that are known, from the top
+        #: The place and the tables by which the arcs are.
+        self._placed: tuple[int | None, tuple[UnitTable | None, ...]] = (None, ())
         self._numbers: tuple[int, ...] | None = None
         self._numbers_of: tuple[tuple[UnitTable, ...], int | None] = ((), None)  #: what they are by
         for level, planner in self.planners.items():
@@ -106,8 +111,15 @@ class Contexts:
     @property
     def tables(self) -> tuple[UnitTable, ...]:
         """All that are known, from the top."""
-        found = (self.planners[level].held.table for level in LEVELS)
-        return tuple(table for table in found if table is not None)
+        top, middle, low = self._helds  # asked for after each input
+        if top.table is not None and middle.table is not None and low.table is not None:
+            known = self._tables
+            found = top.table, middle.table, low.table
+            if len(known) == len(found) and all(map(is_, known, found)):
+                return known
+            self._tables = found
+            return found
+        return tuple(held.table for held in self._helds if held.table is not None)
 
     @property
     def is_single(self) -> bool:
@@ -211,8 +223,9 @@ class Contexts:
     def next_deadline(self) -> Nanos | None:
         """Return when something is to be reported or done, or None."""
         due = [*self._empty.values(), *self._due.values()]
-        offices = (planner.office.next_deadline() for planner in self.planners.values())
-        return min([*due, *(each for each in offices if each is not None)], default=None)
+        offices = [planner.office.next_deadline() for planner in self.planners.values()]
+        due += [patience for patience in offices if patience is not None]
+        return min(due, default=None)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
@@ -255,9 +268,12 @@ class Contexts:
         member = self._around.member
         if member is None:
             return []
+        place, tables = member.ring_id, tuple(held.table for held in self._helds)
+        if place == self._placed[0] and all(map(is_, tables, self._placed[1])):
+            return []
+        self._placed = place, tables
         arc: Arc | None = WHOLE
-        for level in LEVELS:
-            held = self.planners[level].held
+        for held in self._helds:
             if arc is not None:
                 held.arc, held.is_placed = arc, True
             arc = self._inner(held, member.ring_id)

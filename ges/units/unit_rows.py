@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from ges.units.arcs import Arc
 from ges.units.table import arc_of
 from ges.wire.unit_messages import UnitRow, UnitTable
+from ring.geometry import clockwise
 
 Rows = tuple[UnitRow, ...]
 
@@ -39,7 +40,14 @@ def unit_at(table: UnitTable, place: int) -> tuple[UnitRow, Arc] | None:
     """Return the unit in which a place lies; None: it lies in another context."""
     if not arc_of(table).holds(place):
         return None
-    return next(each for each in unit_arcs(table) if each[1].holds(place))
+    # Rows stand in order from the beginning of the context: it is the last that begins before.
+    far = clockwise(table.lo, place)
+    hi = table.hi
+    for row in reversed(table.rows):
+        if clockwise(table.lo, row.lo) <= far:
+            return row, Arc(row.lo, hi)
+        hi = row.lo
+    raise AssertionError("the first unit begins where the context does")
 
 
 def within(rows: Sequence[UnitRow], arc: Arc) -> Rows:

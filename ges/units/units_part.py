@@ -62,6 +62,9 @@ from overlay.machine import (
 from overlay.multigraph.weights import LinkKey
 from ring.facts import Confirmed, Departed, Move
 
+#: What is told of these changes tables here.
+TABLES = frozenset((Kind.MEMBERS, Kind.CLUSTERS, Kind.SUPER_CLUSTERS, Kind.SUPER_SUPER_CLUSTERS))
+
 
 class UnitsPart(Part):
     """The cluster, as one broker takes part in it."""
@@ -92,6 +95,18 @@ class UnitsPart(Part):
         self.relocating = Relocating(self._view, contexts, self._table, self._membership)
         self.placement.aims = self.relocating.aim
         ring.be_guided(self.placement)
+        self._deadlines = (
+            self.spread.next_deadline,
+            self.comparison.next_deadline,
+            self._steward.next_deadline,
+            self._membership.next_deadline,
+            contexts.next_deadline,
+            self.placement.next_deadline,
+            self.relocating.next_deadline,
+            self._table.lingers_until,
+        )
+        self._address: Address | None = None
+        self._address_of: tuple[int | None, tuple[int, ...] | None] = (None, None)
         self._nodes: Nodes | None = None
         self._nodes_of: tuple[tuple[UnitTable, ...], int | None] = ((), None)
         self._is_touched = False
@@ -103,8 +118,11 @@ class UnitsPart(Part):
     @property
     def address(self) -> Address | None:
         """This broker's address; None: it has none, or is not on the ring."""
-        slot = self.slot
-        return self.address_of(slot) if slot is not None else None
+        key = self.slot, self._contexts.numbers
+        if key != self._address_of:  # asked for after each input
+            self._address_of = key
+            self._address = self.address_of(key[0]) if key[0] is not None else None
+        return self._address
 
     def address_of(self, slot: int) -> Address | None:
         """Return the address of a member of the cluster; None: that of the cluster is unknown."""
@@ -320,17 +338,12 @@ class UnitsPart(Part):
 
     def next_deadline(self) -> Nanos | None:
         """Return when something is due next, or None."""
-        deadlines = (
-            self.spread.next_deadline(),
-            self.comparison.next_deadline(),
-            self._steward.next_deadline(),
-            self._membership.next_deadline(),
-            self._contexts.next_deadline(),
-            self.placement.next_deadline(),
-            self.relocating.next_deadline(),
-            self._table.lingers_until(),
-        )
-        return min((due for due in deadlines if due is not None), default=None)
+        earliest = None
+        for deadline in self._deadlines:  # a loop, as it is asked for after each input
+            due = deadline()
+            if due is not None and (earliest is None or due < earliest):
+                earliest = due
+        return earliest
 
     def settle(self, now: Nanos) -> list[Effect]:
         """Follow the ring: who is steward, who is missing, and whether there is a slot for us."""
@@ -363,7 +376,7 @@ class UnitsPart(Part):
         return [Notify(Unaddressed(len(self._table.live), before))]
 
     def _on_told(self, key: LinkKey, told: Told, now: Nanos) -> list[Effect]:
-        self._is_touched = True
+        self._is_touched = self._is_touched or told.kind in TABLES
         return self.spread.on_told(key[0], told, now)
 
     def _on_taken(self, key: LinkKey, taken: TellTaken, now: Nanos) -> list[Effect]:

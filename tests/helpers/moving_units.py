@@ -35,12 +35,12 @@ class MovingUnits(NamedRing):
         self.run(20)  # the sizes of units, and where they end, are known to their stewards
         self.agree(1)
 
-    def cluster_findings(self) -> list[str]:
+    def unit_findings(self) -> list[str]:
         """Return what is wrong with the units."""
         if self.follow_wishes:
             alive = ((uid, self.brokers[uid].units.placement.wish) for uid in self.alive)
             self.wanted |= {uid: written(wish) for uid, wish in alive}
-        return super().cluster_findings()
+        return super().unit_findings()
 
     def standing_in(self, unit: str) -> list[str]:
         """Return the brokers that live and stand in a unit, in ring order."""
@@ -69,12 +69,12 @@ class MovingUnits(NamedRing):
                 [home] = homes
                 for uid in members:
                     self.wanted[uid] = self.wanted[uid].replace(unit, home, 1)
-                if not self.cluster_findings() and not self._has_empty_units():
+                if not self.unit_findings() and not self._has_empty_units():
                     return home
                 for uid in members:
                     self.wanted[uid] = self.wanted[uid].replace(home, unit, 1)
             self.run(0.5)
-        found = self.cluster_findings()
+        found = self.unit_findings()
         where = {name: len(self.standing_in(name)) for name in (unit, after)}
         raise InvariantViolated(f"{where}: {'; '.join(found)}")
 

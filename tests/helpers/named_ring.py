@@ -24,9 +24,9 @@ class NamedRing(UnitsRing):
         self.unit = before
         return uid
 
-    def cluster_findings(self) -> list[str]:
+    def unit_findings(self) -> list[str]:
         """Return what is wrong with the units: that brokers stand in others than they wish, too."""
-        found = super().cluster_findings()
+        found = super().unit_findings()
         for uid in self.alive:
             units = self.brokers[uid].units
             if (names := written(units.names)) != self.wanted[uid]:

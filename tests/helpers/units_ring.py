@@ -4,31 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ges.node import BrokerNode
 from ges.units.planner import UnitsConfig
 from ges.wire.unit_messages import Held, Kind, TellTaken, Told
-from overlay.ids import NANOS_PER_SECOND, Peer
+from overlay.ids import NANOS_PER_SECOND
 from overlay.machine import OpenLink, Send
-from overlay.rng import rng_for
 from ring.config import LAN, RingConfig
 from sims.errors import InvariantViolated
-from sims.experiments.cluster import Cluster
-from sims.verdicts.units import unit_findings
+from sims.experiments.machines import Machines
 
 
-class UnitsRing(Cluster):
-    """A :class:`Cluster` whose brokers have the event service's parts beside the ring."""
+class UnitsRing(Machines):
+    """The machines of brokers, and what they send about units."""
 
     def __init__(
         self, seed: int = 1, config: RingConfig = LAN, *, units: UnitsConfig | None = None
     ) -> None:
-        super().__init__(seed, config)
-        self.units = units or UnitsConfig()
-        self.brokers: dict[str, BrokerNode] = {}
+        super().__init__(seed, config, units=units)
         self.sent: Counter[str] = Counter()  #: messages about units, by name
         self.about_members = 0  #: of these, but for what is told of links and clients, and digests
         self._members_told: set[tuple[str, int]] = set()
-        self.world.on_sent = self._on_sent
 
     def agree(self, limit_s: float = 15.0) -> float:
         """Run until all that must hold of the cluster at rest does; return how long it took.
@@ -37,17 +31,11 @@ class UnitsRing(Cluster):
             InvariantViolated: it does not in time.
         """
         start = self.world.now
-        while found := self.cluster_findings():
+        while found := self.unit_findings():
             if (self.world.now - start) / NANOS_PER_SECOND >= limit_s:
                 raise InvariantViolated(f"after {limit_s:g} s: {'; '.join(found)}")
             self.run(0.1)
         return (self.world.now - start) / NANOS_PER_SECOND
-
-    def cluster_findings(self) -> list[str]:
-        """Return all that is wrong with the tables and addresses of those that live."""
-        alive = [uid for uid in self.alive if uid not in self.paused]
-        brokers = ((self.nodes[uid].member, self.brokers[uid].units) for uid in alive)
-        return unit_findings(brokers, self.units.limit)
 
     def addresses(self) -> dict[str, str]:
         """Return the addresses of those that have one, as printed, by uid."""
@@ -73,7 +61,7 @@ class UnitsRing(Cluster):
         self.link(*firsts)
 
     def _on_sent(self, uid: str, effect: Send | OpenLink) -> None:
-        self.ledger.on_sent(effect.about)
+        super()._on_sent(uid, effect)
         if isinstance(effect, Send) and effect.message.capability in ("units", "hierarchy"):
             message = effect.message
             self.sent[type(message).__name__] += 1
@@ -83,14 +71,3 @@ class UnitsRing(Cluster):
                 self.about_members += (message.origin, message.number) in self._members_told
             elif not isinstance(message, Held):
                 self.about_members += 1
-
-    def _add(self, uid: str | None = None, incarnation: int = 1) -> str:
-        if uid is None:
-            uid = self.name(len(self.nodes))
-        peer = Peer(uid, incarnation, f"chordal://{uid[:12]}.test:9470")
-        rng = rng_for(self._seed, "node", uid, incarnation)
-        broker = BrokerNode(self.config, peer, rng, express_range_ns=0, units=self.units)
-        self.brokers[uid] = broker
-        self.nodes[uid] = broker.ring
-        self.world.add(broker)
-        return uid

@@ -191,7 +191,7 @@ def test_who_is_back_has_its_slot_again_and_no_newcomer_waits_for_one_at_rest() 
     ring.restart(dead, ring.alive)
     ring.run(3)
     assert ring.addresses()[dead] == before[dead]
-    assert ring.cluster_findings() == []
+    assert ring.unit_findings() == []
 
 
 @pytest.mark.parametrize("pause_s", [3.0, 40.0])
