@@ -69,8 +69,8 @@ def test_the_study_leaves_data_and_a_report(
         result = CliRunner().invoke(recovery, command, standalone_mode=False)
         assert result.exception is None
         assert result.stdout.startswith(told)
-        assert page.is_file()
+        assert page.stat().st_size > 0
         # An analysis costs too much to be done twice: the second report is of another one.
-        page.unlink()
+        page.write_text("")
         monkeypatch.setattr("spark.analysis.analyse.analyse", lambda *_: analysis())
     assert len(list((tmp_path / "data" / "runs").iterdir())) == 2
