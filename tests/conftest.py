@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
+
+from benchmarks.stage.forked import CAN_FORK, Stem
+
+if sys.dont_write_bytecode:
+    # Each worker, and each of the hundreds of processes that tests start, would compile all that
+    # it imports. Nothing is written beside the sources all the same.
+    bytecode = str(Path(__file__).parents[1] / ".pytest_cache" / "bytecode")
+    sys.pycache_prefix, sys.dont_write_bytecode = bytecode, False
+    os.environ["PYTHONPYCACHEPREFIX"] = bytecode
+    del os.environ["PYTHONDONTWRITEBYTECODE"]
 
 # Started in the background of a script, we would hand an ignored SIGINT down to those we interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -25,6 +38,17 @@ def _no_contexts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("config")))
         patch.delenv("CHORDAL_CONTEXT", raising=False)
         yield
+
+
+@pytest.fixture(scope="session")
+def stem() -> Iterator[Stem | None]:
+    """What forks brokers and commands; None where the system has no such thing."""
+    if not CAN_FORK:
+        yield None
+        return
+    found = Stem()
+    yield found
+    found.end()
 
 
 #: Tests that share what takes long to make: a JVM, or an overlay of three levels.

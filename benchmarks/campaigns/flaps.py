@@ -31,7 +31,8 @@ import trio
 from benchmarks.arguments import above, at_least, listed, one_of
 from benchmarks.report import Bars, print_line
 from benchmarks.stage.flaky import Fault, Flaky
-from benchmarks.stage.processes import Broker, chordal, fleet, whole
+from benchmarks.stage.forked import Stem
+from benchmarks.stage.processes import Broker, asked, fleet, whole
 from benchmarks.stage.proxy import free_port
 from ges.client import Client, connect
 from overlay.authority.authority import create_authority, issue_identity
@@ -96,15 +97,18 @@ class Outcome:
         return sum(counters.get(counter, 0) for counters in self.counters)
 
 
-def run(plan: Plan, folder: Path) -> Outcome:
-    """Start the brokers, let the events flow and the links flap; all ends with this call."""
+def run(plan: Plan, folder: Path, stem: Stem | None = None) -> Outcome:
+    """Start the brokers, let the events flow and the links flap; all ends with this call.
+
+    ``stem``: what forks the brokers; None: Python starts for each.
+    """
     proxies: list[Flaky] = []
     brokers: list[Broker] = []
     urls: list[str] = []
     outcome = Outcome(plan.events)
     shown = _identities(plan, folder)
     scheme = "chordals" if plan.secure else "chordal"
-    with fleet(folder) as started:
+    with fleet(folder, stem) as started:
         for number in range(plan.brokers):
             port = free_port()
             proxies.append(Flaky(port, f"{plan.seed}:{number}"))
@@ -121,7 +125,7 @@ def run(plan: Plan, folder: Path) -> Outcome:
         attach = partial(connect, identity=shown[-1] if shown else None)
         trio.run(_flow, plan, proxies, urls, publish_at, attach, outcome)
         for url in plain:
-            status = json.loads(chordal("status", "--json", "--broker", url).stdout)
+            status = json.loads(asked("status", "--json", "--broker", url).stdout)
             outcome.counters.append(status["counters"])
     for proxy in proxies:
         outcome.connections += proxy.carried

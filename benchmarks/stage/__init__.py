@@ -1,8 +1,9 @@
 """What campaigns and tests put brokers into, and do to their connections.
 
 Real processes
-    ``processes`` (brokers and commands), ``greetings`` (what a client says first), ``waiting``
-    (looks again until something has happened).
+    ``processes`` (brokers and commands), ``forked`` (the same without the start of Python),
+    ``greetings`` (what a client says first), ``waiting`` (looks again until something has
+    happened).
 Proxies in front of brokers
     ``loopback`` (what all have in common), ``proxy`` (keeps every byte), ``flaky`` (harms).
 In this process

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Protocol
 
+from benchmarks.stage.forked import Stem
 from benchmarks.stage.in_process import LIMIT_SECONDS, can_run_here, chordal_here
 from benchmarks.stage.waiting import eventually
 
@@ -54,6 +55,27 @@ class Release:
 HERE = Release()
 
 
+class Process(Protocol):
+    """What tests do to a process, whoever has started it."""
+
+    @property
+    def pid(self) -> int:
+        """Its id."""
+
+    @property
+    def stdin(self) -> IO[bytes] | None:
+        """Its standard input, where that is a pipe."""
+
+    def poll(self) -> int | None:
+        """Return how it has ended; None: it runs."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end, and return how it has ended."""
+
+    def kill(self) -> None:
+        """End it at once."""
+
+
 class Running:
     """A command that goes on; what it prints goes to files."""
 
@@ -65,18 +87,20 @@ class Running:
         files: int | None = None,
         release: Release = HERE,
         given: int | None = None,
+        stem: Stem | None = None,
     ) -> None:
-        """``files``: how many the process may open, at most; ``given``: its standard input."""
-        limited = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"] if files else []
+        """``files``: how many the process may open, at most; ``given``: its standard input.
+
+        ``stem``: what forks it, where all of these are as they are; None: Python starts.
+        """
         self.arguments = arguments
         self._out, self._err = folder / f"{name}.out", folder / f"{name}.err"
         with self._out.open("w") as out, self._err.open("w") as err:
-            self.process = subprocess.Popen(
-                [*limited, *release.command, *arguments],
-                stdin=given,
-                stdout=out,
-                stderr=err,
-                cwd=release.folder,
+            is_plain = files is None and release is HERE and given is None
+            self.process: Process = (
+                stem.start(arguments, out.fileno(), err.fileno())
+                if stem is not None and is_plain
+                else _started(arguments, files, release, given, out, err)
             )
 
     @property
@@ -104,6 +128,19 @@ class Running:
             self.process.wait()
 
 
+def _started(
+    arguments: tuple[str, ...],
+    files: int | None,
+    release: Release,
+    given: int | None,
+    out: IO[str],
+    err: IO[str],
+) -> Process:
+    limited = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"] if files else []
+    command = [*limited, *release.command, *arguments]
+    return subprocess.Popen(command, stdin=given, stdout=out, stderr=err, cwd=release.folder)
+
+
 class Broker(Running):
     """``chordal serve``."""
 
@@ -114,11 +151,13 @@ class Broker(Running):
         arguments: tuple[str, ...],
         files: int | None = None,
         release: Release = HERE,
+        stem: Stem | None = None,
     ) -> None:
         self.trace = folder / name / "trace"
         listen = () if "--listen" in arguments else ("--listen", "127.0.0.1:0")
         data = ("--data", str(folder / name))
-        super().__init__(folder, name, ("serve", *listen, *data, *arguments), files, release)
+        whole_line = ("serve", *listen, *data, *arguments)
+        super().__init__(folder, name, whole_line, files, release, stem=stem)
 
     @property
     def ready(self) -> dict[str, Any]:
@@ -154,14 +193,16 @@ class Broker(Running):
 class Fleet:
     """Brokers and commands in one folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, stem: Stem | None = None) -> None:
+        """``stem``: what forks them; None: Python starts for each."""
         self.folder = folder
+        self._stem = stem
         self.brokers: list[Broker] = []
         self._all: list[Running] = []
 
     def broker(self, *arguments: str) -> Broker:
         """Start a broker; does not wait for it."""
-        broker = Broker(self.folder, f"broker-{len(self._all)}", arguments)
+        broker = Broker(self.folder, f"broker-{len(self._all)}", arguments, stem=self._stem)
         self._all.append(broker)
         self.brokers.append(broker)
         return broker
@@ -178,7 +219,7 @@ class Fleet:
     def run(self, *arguments: str, release: Release = HERE) -> Running:
         """Start a command that goes on."""
         name = f"command-{len(self._all)}"
-        running = Running(self.folder, name, arguments, release=release)
+        running = Running(self.folder, name, arguments, release=release, stem=self._stem)
         self._all.append(running)
         return running
 
@@ -196,9 +237,9 @@ class Fleet:
 
 
 @contextmanager
-def fleet(folder: Path) -> Iterator[Fleet]:
+def fleet(folder: Path, stem: Stem | None = None) -> Iterator[Fleet]:
     """Give a fleet, and end all its processes by their ids."""
-    found = Fleet(folder)
+    found = Fleet(folder, stem)
     try:
         yield found
         for broker in found.brokers:

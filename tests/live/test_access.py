@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.stage.in_process import chordal_here
-from benchmarks.stage.processes import Fleet, chordal
+from benchmarks.stage.processes import Fleet
 from benchmarks.stage.waiting import eventually
 
 pytestmark = pytest.mark.live
@@ -54,11 +54,11 @@ def test_from_token_to_denial(brokers: Fleet, rules: Path, book: Path, token: Pa
     reader = brokers.subscriber("sensors/#", second.url, "--count", "1")
     at = ("--broker", first.url)
     mine = ("--token-file", str(token))
-    assert chordal("pub", "sensors/line-1/7", "21.5", *at, *mine).returncode == 0
+    assert chordal_here("pub", "sensors/line-1/7", "21.5", *at, *mine).returncode == 0
     assert reader.ended() == 0
     assert reader.out == "sensors/line-1/7 21.5\n"
 
-    denied = chordal("pub", "sensors/line-2/7", "x", *at, *mine)
+    denied = chordal_here("pub", "sensors/line-2/7", "x", *at, *mine)
     assert denied.returncode == 1
     assert denied.stderr == (
         "chordal: error: publishing to 'sensors/line-2/7' is denied to token:line-1: "
@@ -74,7 +74,7 @@ def test_from_token_to_denial(brokers: Fleet, rules: Path, book: Path, token: Pa
     assert chordal_here("ring", "--check", "--expect", "2", *at).returncode == 0
     counters = first.status()["counters"]
     assert (counters["events_denied"], counters["subscriptions_denied"]) == (1, 1)
-    metrics = chordal("metrics", *at).stdout
+    metrics = chordal_here("metrics", *at).stdout
     assert f'chordal_events_denied_total{{broker="{first.uid}"}} 1\n' in metrics
     assert re.search(r'^chordal_links\{broker="\w+",class="normal"\} 1$', metrics, re.MULTILINE)
     for running in (first, second):
@@ -152,7 +152,7 @@ def test_a_running_broker_is_not_held_up_by_one(
 
 def test_tokens_are_issued_listed_and_revoked(book: Path, token: Path, tmp_path: Path) -> None:
     assert stat.S_IMODE(token.stat().st_mode) == stat.S_IMODE(book.stat().st_mode) == 0o600
-    printed = chordal("token", "issue", str(book), "line-2", "--lifetime", "90s")
+    printed = chordal_here("token", "issue", str(book), "line-2", "--lifetime", "90s")
     assert re.fullmatch(r"line-2\.[\w-]{43}\n", printed.stdout)
     listed = json.loads(chordal_here("token", "list", str(book), "--json").stdout)["tokens"]
     assert [(row["name"], row["expired"]) for row in listed] == [
@@ -183,7 +183,7 @@ def test_a_token_may_come_from_the_environment_and_goes_nowhere_in_the_clear(
 ) -> None:
     broker = brokers.broker("--access", str(rules), "--tokens", str(book))
     monkeypatch.setitem(os.environ, "CHORDAL_TOKEN", token.read_text().strip())
-    sent = chordal("pub", "sensors/line-1/7", "x", "--broker", broker.url)
+    sent = chordal_here("pub", "sensors/line-1/7", "x", "--broker", broker.url)
     assert sent.returncode == 0, sent.stderr
     refused = chordal_here("pub", "sensors/line-1/7", "x", "--broker", "chordal://192.0.2.1:9470")
     assert refused.returncode == 2

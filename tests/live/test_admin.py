@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks.stage.in_process import chordal_here
-from benchmarks.stage.processes import Broker, Fleet, chordal, fleet
+from benchmarks.stage.processes import Broker, Fleet, fleet
 from benchmarks.stage.waiting import eventually
 from overlay.net.free_ports import free_ports
 from tests.helpers.http import Answer, fetch, following
@@ -208,7 +208,7 @@ def test_what_is_wrong_is_said_in_one_line(options: tuple[str, ...], words: str)
 
 def test_a_port_that_is_taken_ends_the_broker_with_one_line(ring: list[Broker]) -> None:
     port = admin_url(ring[0]).rpartition(":")[2]
-    done = chordal("serve", "--listen", "0", "--admin", port, "--log-level", "error")
+    done = chordal_here("serve", "--listen", "0", "--admin", port, "--log-level", "error")
     assert (done.returncode, done.stderr.splitlines()) == (
         2,
         [

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.stage.in_process import chordal_here
-from benchmarks.stage.processes import Fleet, Running, chordal
+from benchmarks.stage.processes import Fleet, Running
 from benchmarks.stage.waiting import eventually
 from ges.client.sync import connect
 
@@ -20,13 +20,13 @@ def lines(*running: Running) -> list[str]:
 
 
 def publish(url: str, topic: str, payload: str, *more: str) -> None:
-    done = chordal("pub", topic, payload, "--broker", url, *more)
+    done = chordal_here("pub", topic, payload, "--broker", url, *more)
     assert done.returncode == 0, done.stderr
 
 
 def publish_lines(url: str, topic: str, payloads: list[str]) -> None:
     given = "".join(f"{payload}\n" for payload in payloads)
-    done = chordal("pub", topic, "-", "--lines", "--broker", url, given=given)
+    done = chordal_here("pub", topic, "-", "--lines", "--broker", url, given=given)
     assert done.returncode == 0, done.stderr
 
 
@@ -38,7 +38,7 @@ def test_an_event_goes_to_named_clients_and_who_names_nobody_is_told(brokers: Fl
     publish(first.url, "lamp", "on", "--to", "kitchen")
     publish(first.url, "lamp", "all")
     eventually(lambda: lines(plain) == ["lamp all"] and lines(inbox) == ["lamp on"])
-    refused = chordal("pub", "lamp", "on", "--to", "kitchen,hall", "--broker", first.url)
+    refused = chordal_here("pub", "lamp", "on", "--to", "kitchen,hall", "--broker", first.url)
     assert (refused.returncode, refused.stderr) == (
         1,
         "chordal: error: no such client: hall [publish-refused]\n",
@@ -61,15 +61,15 @@ def test_an_event_goes_to_named_clients_and_who_names_nobody_is_told(brokers: Fl
 @pytest.mark.soak
 def test_realms_groups_and_names_across_clusters(brokers: Fleet) -> None:
     first = brokers.ring_of(6, "--unit-limit", "3")[0]
-    told = chordal("units", "--check", "--wait", "60", "--expect", "6", "--broker", first.url)
+    told = chordal_here("units", "--check", "--wait", "60", "--expect", "6", "--broker", first.url)
     assert "6 brokers in 2 clusters" in told.stdout, told.stdout
-    units = json.loads(chordal("units", "--broker", first.url, "--json").stdout)
+    units = json.loads(chordal_here("units", "--broker", first.url, "--json").stdout)
     [top] = units["units"]
     here, there = ([each["url"] for each in c["brokers"]] for c in top["units"][0]["units"])
 
     def why(*more: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(
-            chordal("why", "t/1", "--broker", here[0], "--json", *more).stdout
+            chordal_here("why", "t/1", "--broker", here[0], "--json", *more).stdout
         )
         return found
 
@@ -93,7 +93,9 @@ def test_realms_groups_and_names_across_clusters(brokers: Fleet) -> None:
     eventually(lambda: len(lines(*workers)) >= 20)
     assert lines(workers[0]) == [f"w first-{number}" for number in range(20)], "the nearest"
     workers[0].end()
-    eventually(lambda: "unit" in chordal("why", "w", "--broker", here[0]).stdout.split("queue")[1])
+    eventually(
+        lambda: "unit" in chordal_here("why", "w", "--broker", here[0]).stdout.split("queue")[1]
+    )
     publish_lines(here[0], "w", [f"second-{number}" for number in range(20)])
     eventually(lambda: len(lines(*workers[1:])) >= 20)
     assert sorted(lines(*workers[1:])) == sorted(f"w second-{number}" for number in range(20))

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.stage.processes import Broker, Fleet, chordal, whole
+from benchmarks.stage.in_process import chordal_here
+from benchmarks.stage.processes import Broker, Fleet, whole
 from benchmarks.stage.waiting import eventually
 from ges.client.sync import connect
 
@@ -46,15 +47,17 @@ def test_events_take_the_links_that_are_named_and_the_tools_show_which(brokers: 
         publisher.publish("t/1", b"x")
         event = next(iter(events))
         assert (event.payload, event.hops) == (b"x", 2), "by way of the second"
-        why = chordal("why", "t/1", "--broker", first.url).stdout
+        why = chordal_here("why", "t/1", "--broker", first.url).stdout
         assert second.uid[:8] in why
     assert second.status()["counters"]["events_received"] == 1
 
-    shown = chordal("status", "--broker", third.url).stdout
+    shown = chordal_here("status", "--broker", third.url).stdout
     assert "events over declared links alone; 1 of 1 named here are up" in shown
     assert "normal, declared" in shown
     assert "normal, no events" in shown
-    graph: dict[str, Any] = json.loads(chordal("graph", "--broker", first.url, "--json").stdout)
+    graph: dict[str, Any] = json.loads(
+        chordal_here("graph", "--broker", first.url, "--json").stdout
+    )
     normal = {
         frozenset(link["ends"]): link["carries"]
         for link in graph["links"]
@@ -63,7 +66,7 @@ def test_events_take_the_links_that_are_named_and_the_tools_show_which(brokers: 
     ends = [frozenset((a.uid, b.uid)) for a, b in ((first, second), (second, third))]
     assert {pair for pair, carries in normal.items() if carries} == set(ends)
     assert "normal, that carry events: 2 links between 3 brokers" in (
-        chordal("graph", "--broker", first.url).stdout
+        chordal_here("graph", "--broker", first.url).stdout
     )
 
 
@@ -73,14 +76,14 @@ def test_a_link_that_cannot_be_made_is_told_of_and_its_events_are_given_up(broke
     second = brokers.broker(*DECLARED, "--join", first.url)
     whole(first.url, 2)
     eventually(lambda: first.status()["without_way"] != [], WAIT_S)
-    shown = chordal("status", "--broker", first.url).stdout
+    shown = chordal_here("status", "--broker", first.url).stdout
     assert f"no link to {nobody}: unreachable" in shown
     assert "no way for events to 0.0.0." in shown
     with connect(second.url) as subscriber, subscriber.subscribe("t") as events:
         eventually(lambda: second.status()["subscriptions"] == 1)
         events.active.wait(timeout=WAIT_S)
-        assert chordal("pub", "t", "x", "--broker", first.url).returncode == 0
-        why = chordal("why", "t", "--broker", first.url).stdout
+        assert chordal_here("pub", "t", "x", "--broker", first.url).returncode == 0
+        why = chordal_here("why", "t", "--broker", first.url).stdout
         assert "no path leads there" in why
     assert first.status()["counters"]["events_stuck"] == 1
     assert first.status()["counters"].get("events_forwarded", 0) == 0
@@ -101,7 +104,7 @@ def test_a_link_that_cannot_be_made_is_told_of_and_its_events_are_given_up(broke
 def test_a_link_that_cannot_be_named_is_refused_at_the_start(
     options: tuple[str, ...], said: str
 ) -> None:
-    found = chordal("serve", *options)
+    found = chordal_here("serve", *options)
     assert found.returncode == 2
     assert said in found.stderr
     assert "Traceback" not in found.stderr

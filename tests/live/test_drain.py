@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.stage.in_process import chordal_here
-from benchmarks.stage.processes import Broker, Fleet, Running, chordal, whole
+from benchmarks.stage.processes import Broker, Fleet, Running, whole
 from benchmarks.stage.waiting import eventually
 from tests.helpers.http import fetch
 
@@ -40,7 +40,7 @@ def test_a_broker_that_drains_loses_no_event_of_its_clients(
     stays, goes = brokers.ring_of(2)
     at = goes if link_class == "normal" else stays
     publisher, subscriber = flowing(brokers, goes, at, link_class)
-    done = chordal("drain", goes.uid[:8], "--broker", stays.url)
+    done = chordal_here("drain", goes.uid[:8], "--broker", stays.url)
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"broker {goes.uid[:8]} at {goes.url} has left\n"
     assert goes.ended() == 0

@@ -10,20 +10,21 @@ from collections.abc import Iterator
 
 import pytest
 
+from benchmarks.stage.forked import Stem
 from benchmarks.stage.in_process import chordal_here
-from benchmarks.stage.processes import Broker, Fleet, chordal, fleet
+from benchmarks.stage.processes import Broker, Fleet, fleet
 from benchmarks.stage.waiting import eventually
 from overlay.address import parse_url
 
 pytestmark = pytest.mark.live
 
-EVENTS = 500  #: of each publisher
+EVENTS = 200  #: of each publisher
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def broker(tmp_path_factory: pytest.TempPathFactory, stem: Stem | None) -> Iterator[Broker]:
     """One that takes what is right; for commands that are to be refused whatever it does."""
-    with fleet(tmp_path_factory.mktemp("fleet")) as found:
+    with fleet(tmp_path_factory.mktemp("fleet"), stem) as found:
         yield found.broker()
 
 
@@ -45,7 +46,9 @@ def test_each_subscriber_gets_each_event_once_and_in_order(brokers: Fleet, n: in
     assert forwarded(brokers) == 0
     for index, broker in enumerate(publishers):
         lines = "".join(f"{index} {number}\n" for number in range(EVENTS))
-        published = chordal("pub", "load/x", "-", "--lines", "--broker", broker.url, given=lines)
+        published = chordal_here(
+            "pub", "load/x", "-", "--lines", "--broker", broker.url, given=lines
+        )
         assert published.returncode == 0, published.stderr
     for subscriber in subscribers:
         assert subscriber.ended() == 0
@@ -66,7 +69,7 @@ def test_what_is_published_anywhere_comes_once_a_subscription_is_active(brokers:
     )
     eventually(lambda: "calm/# is active: all brokers know of it" in subscriber.err)
     for broker in ring:
-        assert chordal("pub", "calm/sea", broker.url, "--broker", broker.url).returncode == 0
+        assert chordal_here("pub", "calm/sea", broker.url, "--broker", broker.url).returncode == 0
     assert subscriber.ended() == 0
     assert {json.loads(line)["payload"] for line in subscriber.out.splitlines()} == {
         broker.url for broker in ring
@@ -91,7 +94,7 @@ def test_strangers_do_no_harm(brokers: Fleet) -> None:
         with socket.create_connection(place) as stranger:
             stranger.sendall(data)
     subscriber = brokers.subscriber("calm", ring[1].url, "--count", "1")
-    assert chordal("pub", "calm", "sea", "--broker", ring[0].url).returncode == 0
+    assert chordal_here("pub", "calm", "sea", "--broker", ring[0].url).returncode == 0
     assert subscriber.ended() == 0
     for stranger in half_open:
         stranger.close()
@@ -106,7 +109,7 @@ def test_strangers_do_no_harm(brokers: Fleet) -> None:
 def test_a_wrong_topic_is_named_before_a_broker_is_looked_for(
     arguments: list[str], named: str
 ) -> None:
-    refused = chordal(*arguments, "--broker", "chordal://127.0.0.1:1")
+    refused = chordal_here(*arguments, "--broker", "chordal://127.0.0.1:1")
     assert refused.returncode == 2
     assert named in refused.stderr
     assert "127.0.0.1" not in refused.stderr

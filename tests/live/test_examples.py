@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.stage.forked import Stem
 from benchmarks.stage.processes import REPOSITORY, Fleet, fleet
 from benchmarks.stage.waiting import eventually
 
@@ -30,9 +31,9 @@ def started(name: str, *arguments: str, out: Path) -> subprocess.Popen[bytes]:
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(tmp_path_factory: pytest.TempPathFactory, stem: Stem | None) -> Iterator[str]:
     """A broker for examples that let it live."""
-    with fleet(tmp_path_factory.mktemp("fleet")) as found:
+    with fleet(tmp_path_factory.mktemp("fleet"), stem) as found:
         yield found.broker().url
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from benchmarks.stage.in_process import chordal_here
-from benchmarks.stage.processes import Broker, Fleet, chordal, whole
+from benchmarks.stage.processes import Broker, Fleet, whole
 from benchmarks.stage.waiting import eventually
 from overlay.trace_schema import Incident, Verdict
 
@@ -78,7 +78,7 @@ def test_a_stopped_broker_is_left_out_and_finds_its_way_back(brokers: Fleet, n: 
     assert status["uid"] == uid
     assert status["incarnation"] > life
     assert_events_flow(brokers, ring, "after/stop")
-    chordal("pub", "news", "awake", "--broker", ring[-1].url)
+    chordal_here("pub", "news", "awake", "--broker", ring[-1].url)
     eventually(lambda: "news awake" in subscriber.out)
     assert accused_by(ring) - before == {uid}
 
@@ -87,7 +87,7 @@ def test_a_check_that_waits_is_not_held_up_by_a_broker_that_stands_still(brokers
     ring = brokers.ring_of(3)
     ring[1].signal(signal.SIGSTOP)
     waiting = ("--expect", "2", "--wait", "8")  # less than its patience with one broker
-    checked = chordal("ring", "--check", *waiting, "--broker", ring[0].url)
+    checked = chordal_here("ring", "--check", *waiting, "--broker", ring[0].url)
     assert checked.returncode == 0, checked.stderr + checked.stdout
     ring[1].signal(signal.SIGCONT)
 
@@ -116,7 +116,9 @@ def test_a_check_at_once_sees_the_ring_close_over_who_stands_still(
     ring = in_ring_order(brokers.ring_of(6))
     for at in frozen:
         ring[at].signal(signal.SIGSTOP)
-    checked = chordal("ring", "--check", "--expect", str(6 - len(frozen)), "--broker", ring[0].url)
+    checked = chordal_here(
+        "ring", "--check", "--expect", str(6 - len(frozen)), "--broker", ring[0].url
+    )
     assert (checked.returncode, checked.stderr) == (0, "")
     assert f"the ring of {6 - len(frozen)} is whole" in checked.stdout
     assert "not known" not in checked.stdout
@@ -129,7 +131,7 @@ def test_one_that_stands_still_and_is_not_found_dead_yet_is_named(brokers: Fleet
     first, second = brokers.ring_of(2, "--profile", "wan")
     second.signal(signal.SIGSTOP)
     named = f"broker {second.uid[:8]} at {second.url} does not answer (no answer in time)"
-    checked = chordal("ring", "--check", "--expect", "2", "--broker", first.url)
+    checked = chordal_here("ring", "--check", "--expect", "2", "--broker", first.url)
     assert checked.returncode == 1
     (line,) = checked.stderr.splitlines()
     assert line.startswith(f"chordal: error: {named}, and is pointed at by 1 of the 1 met: ")
@@ -194,7 +196,7 @@ def test_without_any_broker_the_client_says_what_it_tried(brokers: Fleet) -> Non
     broker = brokers.broker()
     url = broker.url
     broker.end()
-    refused = chordal("pub", "a", "b", "--broker", url, "--timeout", "0.5")
+    refused = chordal_here("pub", "a", "b", "--broker", url, "--timeout", "0.5")
     assert refused.returncode == 1
     assert f"{url}: connection refused" in refused.stderr
     assert "Traceback" not in refused.stderr

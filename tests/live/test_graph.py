@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks.stage.in_process import chordal_here
-from benchmarks.stage.processes import Fleet, chordal
+from benchmarks.stage.processes import Fleet
 from benchmarks.stage.waiting import eventually
 
 pytestmark = pytest.mark.live
@@ -40,7 +40,7 @@ def test_the_graph_shows_every_link_with_its_weights(brokers: Fleet) -> None:
     assert found["connectivity"]["normal"] == {"brokers": 4, "links": 6, "k": 3}
     assert found["connectivity"]["secure"] == {"brokers": 0, "links": 0, "k": 0}
 
-    told = chordal("graph", "--broker", ring[1].url).stdout
+    told = chordal_here("graph", "--broker", ring[1].url).stdout
     assert "rtt ms" in told
     assert "normal: 6 links between 4 brokers, each linked to each; connectivity 3" in told
     status = ring[0].status()

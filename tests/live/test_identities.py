@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks.stage.in_process import chordal_here
-from benchmarks.stage.processes import Broker, Fleet, chordal, whole
+from benchmarks.stage.processes import Broker, Fleet, whole
 from benchmarks.stage.waiting import eventually
 
 pytestmark = pytest.mark.live
@@ -84,7 +84,7 @@ def test_a_revoked_broker_is_cut_off_everywhere(
 ) -> None:
     ring = started(brokers, tmp_path, "a", "b", "c")
     gone = ring[2].uid
-    told = chordal(
+    told = chordal_here(
         *("identity", "revoke", str(authority), gone, "--json"),
         *("--at", secure_url(ring[0]), "--identity", str(tmp_path / "me")),
     )
@@ -109,7 +109,7 @@ def test_who_revokes_itself_is_told_that_the_list_was_taken(
     """The broker cuts it off, but not before it has answered."""
     broker = brokers.broker("--identity", str(tmp_path / "a"))
     at = ("--at", secure_url(broker), "--identity", str(tmp_path / "me"))
-    told = chordal("identity", "revoke", str(authority), str(tmp_path / "me"), *at)
+    told = chordal_here("identity", "revoke", str(authority), str(tmp_path / "me"), *at)
     assert (told.returncode, told.stderr) == (0, "")
     assert told.stdout == f"list 1, 1 revoked, spread from {secure_url(broker)}\n"
     assert broker.status()["identity"]["revoked"] == 1
@@ -128,7 +128,7 @@ def test_a_parked_event_waits_for_the_path(brokers: Fleet, authority: Path, tmp_
     expired = chordal_here("pub", "t", "1", "--park", "3 weeks", "--broker", secure_url(first), *me)
     assert expired.returncode == 2
     assert "is no time" in expired.stderr
-    expired = chordal("pub", "t", "1", "--park", "0.3s", "--broker", secure_url(first), *me)
+    expired = chordal_here("pub", "t", "1", "--park", "0.3s", "--broker", secure_url(first), *me)
     assert expired.returncode == 1
     assert "expired, parked for 0.3 s: no all-secure path" in expired.stderr
     waiting = brokers.run("pub", "t", "2", "--park", "60s", "--broker", secure_url(first), *me)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.stage.in_process import chordal_here
-from benchmarks.stage.processes import Broker, Fleet, chordal, whole
+from benchmarks.stage.processes import Broker, Fleet, whole
 from benchmarks.stage.waiting import eventually
 from overlay.net.free_ports import free_ports
 
@@ -113,7 +113,7 @@ def test_a_bootstrap_that_would_never_end_is_refused(
 def test_an_address_in_use_is_named() -> None:
     with listening() as server:
         port = server.getsockname()[1]
-        refused = chordal("serve", "--listen", f"127.0.0.1:{port}")
+        refused = chordal_here("serve", "--listen", f"127.0.0.1:{port}")
     assert refused.returncode == 2
     assert f"127.0.0.1:{port}" in refused.stderr
     assert "another process" in refused.stderr
@@ -122,7 +122,7 @@ def test_an_address_in_use_is_named() -> None:
 
 def test_another_overlay_is_refused(brokers: Fleet) -> None:
     broker = brokers.broker("--overlay", "red")
-    refused = chordal(
+    refused = chordal_here(
         *("serve", "--listen", "127.0.0.1:0", "--overlay", "blue", "--join", broker.url)
     )
     assert refused.returncode == 1
@@ -143,7 +143,7 @@ def test_a_port_that_speaks_something_else_is_not_a_seed() -> None:
         thread = threading.Thread(target=answer)
         thread.start()
         port = server.getsockname()[1]
-        refused = chordal(
+        refused = chordal_here(
             *("serve", "--listen", "127.0.0.1:0", "--join", f"chordal://127.0.0.1:{port}")
         )
         thread.join()
@@ -177,7 +177,7 @@ def test_two_brokers_cannot_live_in_one_folder(brokers: Fleet, tmp_path: Path) -
     broker = brokers.broker()
     assert broker.ready["ready"]
     folder = broker.arguments[broker.arguments.index("--data") + 1]
-    refused = chordal("serve", "--listen", "127.0.0.1:0", "--data", folder)
+    refused = chordal_here("serve", "--listen", "127.0.0.1:0", "--data", folder)
     assert refused.returncode == 2
     assert folder in refused.stderr
 

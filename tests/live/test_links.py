@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.stage.in_process import LIMIT_SECONDS, chordal_here
-from benchmarks.stage.processes import REPOSITORY, Broker, Fleet, chordal
+from benchmarks.stage.processes import REPOSITORY, Broker, Fleet
 from benchmarks.stage.waiting import eventually
 
 pytestmark = pytest.mark.live
@@ -68,7 +68,7 @@ def test_a_subscriber_that_is_stopped_holds_up_nobody(brokers: Fleet, policy: st
         before = memory(broker)
         for _ in range(3):
             arguments = ("--count", str(COUNT), "--broker", broker.url)
-            published = chordal("pub", "t", PAYLOAD, *arguments)
+            published = chordal_here("pub", "t", PAYLOAD, *arguments)
             assert published.returncode == 0, published.stderr
         assert quick.ended() == 0
         assert len(quick.out.splitlines()) == 3 * COUNT

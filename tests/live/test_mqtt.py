@@ -26,8 +26,9 @@ from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
+from benchmarks.stage.forked import Stem
 from benchmarks.stage.in_process import chordal_here
-from benchmarks.stage.processes import Broker, Fleet, chordal, fleet
+from benchmarks.stage.processes import Broker, Fleet, fleet
 from benchmarks.stage.waiting import eventually, until
 from ges.client import connect
 from tests.helpers.web_certificates import WebAuthority
@@ -56,9 +57,9 @@ def port_of(broker: Broker) -> int:
 
 
 @pytest.fixture(scope="module")
-def ring(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Broker]]:
+def ring(tmp_path_factory: pytest.TempPathFactory, stem: Stem | None) -> Iterator[list[Broker]]:
     """Two brokers that serve MQTT clients; no test here ends one."""
-    with fleet(tmp_path_factory.mktemp("ring")) as found:
+    with fleet(tmp_path_factory.mktemp("ring"), stem) as found:
         yield found.ring_of(2, "--mqtt", "0")
 
 
@@ -153,7 +154,7 @@ def test_mosquitto_over_tls_with_a_token(brokers: Fleet, tmp_path: Path) -> None
     authority = WebAuthority(folder)
     authority.issue(folder / "server.crt", folder / "server.key")
     book, token = tmp_path / "tokens.json", tmp_path / "line-1.token"
-    issued = chordal("token", "issue", str(book), "line-1", "--out", str(token))
+    issued = chordal_here("token", "issue", str(book), "line-1", "--out", str(token))
     assert issued.returncode == 0, issued.stderr
     rules = tmp_path / "access.toml"
     rules.write_text(
@@ -334,7 +335,7 @@ def test_commands_and_mqtt_clients_see_the_same(ring: list[Broker]) -> None:
     first, second = ring
     with Paho(port_of(second), paho.MQTTv5) as client:
         client.subscribe("shown/#", qos=1)
-        done = chordal(
+        done = chordal_here(
             *("pub", "shown/1", "21", "--retain", "--ttl", "60s", "--attr", "unit=C"),
             *("--broker", first.url),
         )
@@ -345,7 +346,7 @@ def test_commands_and_mqtt_clients_see_the_same(ring: list[Broker]) -> None:
         assert " has 'shown/#'" in why.stdout
         listed = chordal_here("clients", "--json", "--broker", second.url)
         assert json.loads(listed.stdout)["clients"], listed.stdout + listed.stderr
-    done = chordal("sub", "shown/#", "--json", "--count", "1", "--broker", second.url)
+    done = chordal_here("sub", "shown/#", "--json", "--count", "1", "--broker", second.url)
     assert done.returncode == 0, done.stderr
     row = json.loads(done.stdout)
     assert (row["payload"], row["retained"]) == ("21", True)

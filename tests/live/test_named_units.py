@@ -7,7 +7,8 @@ import signal
 
 import pytest
 
-from benchmarks.stage.processes import Fleet, chordal, whole
+from benchmarks.stage.in_process import chordal_here
+from benchmarks.stage.processes import Fleet, whole
 from benchmarks.stage.waiting import eventually
 from ges.client.sync import connect
 
@@ -16,7 +17,7 @@ pytestmark = pytest.mark.live
 
 def units_of(url: str) -> dict[str, str]:
     """Return the names of the clusters, by path."""
-    found = json.loads(chordal("units", "--broker", url, "--json").stdout)
+    found = json.loads(chordal_here("units", "--broker", url, "--json").stdout)
     return {
         cluster["path"]: cluster["name"]
         for top in found["units"]
@@ -30,7 +31,7 @@ def test_two_brokers_that_name_two_clusters_stand_in_two(brokers: Fleet) -> None
     second = brokers.broker("--unit", "eu/fra/b", "--join", first.url)
     assert second.ready["ready"]
     asked = ("--check", "--wait", "60", "--expect", "2", "--broker", first.url)
-    checked = chordal("units", *asked)
+    checked = chordal_here("units", *asked)
     assert checked.returncode == 0, checked.stderr + checked.stdout
     assert units_of(first.url) == {"0.0.0": "eu/fra/a", "0.0.1": "eu/fra/b"}
 
@@ -48,14 +49,16 @@ def test_brokers_stand_in_the_units_that_they_were_given_and_a_full_one_refuses(
     ]
     assert all(each.ready["ready"] for each in others)
     whole(first.url, 5)
-    checked = chordal(*("units", "--check", "--wait", "60", "--expect", "5", "--broker", first.url))
+    checked = chordal_here(
+        *("units", "--check", "--wait", "60", "--expect", "5", "--broker", first.url)
+    )
     assert checked.returncode == 0, checked.stderr + checked.stdout
     assert "eu/fra/b" in checked.stdout
     assert sorted(units_of(first.url).values()) == ["eu/fra/a", "eu/fra/b", "us/nyc/x"]
     assert [each.status()["unit"] for each in others] == [
         *("eu/fra/a", "eu/fra/b", "us/nyc/x", "eu/fra/a")
     ]
-    shown = chordal("status", "--broker", others[2].url).stdout
+    shown = chordal_here("status", "--broker", others[2].url).stdout
     assert "unit us/nyc/x\n" in shown, shown
 
     # The cluster is full: who comes late is told what there is beside it, and ends.
@@ -68,12 +71,12 @@ def test_brokers_stand_in_the_units_that_they_were_given_and_a_full_one_refuses(
     # Events go over the gateways between named units.
     with connect(others[2].url) as client, client.subscribe("sensors/+") as events:
         events.active.wait(timeout=30)
-        chordal("pub", "sensors/7", "hot", "--broker", first.url)
+        chordal_here("pub", "sensors/7", "hot", "--broker", first.url)
         assert next(iter(events)).payload == b"hot"
 
 
 def test_a_name_that_is_none_is_refused_at_the_start() -> None:
-    found = chordal("serve", "--unit", "eu/fra a")
+    found = chordal_here("serve", "--unit", "eu/fra a")
     assert found.returncode == 2
     [line] = found.stderr.splitlines()
     assert "'eu/fra a' cannot name a unit" in line

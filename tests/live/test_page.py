@@ -17,6 +17,7 @@ import pytest
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 
+from benchmarks.stage.forked import Stem
 from benchmarks.stage.processes import Fleet, fleet
 from benchmarks.stage.waiting import eventually
 from tests.helpers.drawn_ring import drawn_ring
@@ -64,9 +65,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(tmp_path_factory: pytest.TempPathFactory, stem: Stem | None) -> Iterator[str]:
     """Where the page of a broker is that is alone."""
-    with fleet(tmp_path_factory.mktemp("alone")) as found:
+    with fleet(tmp_path_factory.mktemp("alone"), stem) as found:
         yield found.broker("--admin", "0").ready["admin_url"]
 
 

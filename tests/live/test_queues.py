@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.stage.in_process import chordal_here
-from benchmarks.stage.processes import Fleet, chordal, whole
+from benchmarks.stage.processes import Fleet, whole
 from benchmarks.stage.waiting import eventually
 
 pytestmark = pytest.mark.live
@@ -29,7 +29,7 @@ def test_each_event_goes_to_one_member_and_others_take_over_when_its_broker_dies
 
     def publish(first: int, count: int) -> None:
         lines = "".join(f"{number}\n" for number in range(first, first + count))
-        done = chordal("pub", "work/1", "-", "--lines", "--broker", publish_at, given=lines)
+        done = chordal_here("pub", "work/1", "-", "--lines", "--broker", publish_at, given=lines)
         assert done.returncode == 0, done.stderr
 
     def got() -> list[int]:
@@ -74,9 +74,9 @@ def test_a_request_gets_what_a_command_prints(brokers: Fleet) -> None:
     replier = brokers.run("reply", "service/+", *arguments, "--broker", ring[1].url)
     eventually(lambda: "answering on service/+ in queue adders" in replier.err)
     for number in range(2):
-        done = chordal("request", "service/add", f"1 {number}", "--broker", ring[0].url)
+        done = chordal_here("request", "service/add", f"1 {number}", "--broker", ring[0].url)
         assert (done.returncode, done.stdout) == (0, f"service/add {1 + number}\n"), done.stderr
-    done = chordal("request", "service/add", "x", "--timeout", "2", "--broker", ring[0].url)
+    done = chordal_here("request", "service/add", "x", "--timeout", "2", "--broker", ring[0].url)
     assert done.returncode == 1
     assert "no reply on service/add within 2 s [request-timed-out]" in done.stderr
     assert replier.ended() == 1
@@ -88,7 +88,7 @@ def test_a_fixed_reply_and_json(brokers: Fleet) -> None:
     url = brokers.broker().url
     replier = brokers.run("reply", "ping", "--payload", "pong", "--count", "1", "--broker", url)
     eventually(lambda: "answering on ping" in replier.err)
-    done = chordal("request", "ping", "-", "--json", "--broker", url, given="x")
+    done = chordal_here("request", "ping", "-", "--json", "--broker", url, given="x")
     assert done.returncode == 0, done.stderr
     row = json.loads(done.stdout)
     assert row["payload"] == "pong"
@@ -108,13 +108,13 @@ def test_a_reply_that_a_rule_denies_is_told_of_its_request(brokers: Fleet, tmp_p
     replier = brokers.run("reply", "ping", *arguments)
     eventually(lambda: "answering on ping" in replier.err)
     ask = ("request", "ping", "--timeout", "2", "--broker", broker.url)
-    done = chordal(*ask)
+    done = chordal_here(*ask)
     assert (done.returncode, done.stdout) == (0, "pong\n"), "replies need no rule"
     rules.write_text(allow + deny)
     broker.signal(signal.SIGHUP)
     eventually(lambda: "access rules read again" in broker.err)
     for _ in range(2):
-        assert "[request-timed-out]" in chordal(*ask).stderr
+        assert "[request-timed-out]" in chordal_here(*ask).stderr
     assert replier.ended() == 1
     assert replier.err.count("no reply to a request on ping: publishing to '$reply/") == 2
     assert "2 requests got no reply [responder-failed]" in replier.err

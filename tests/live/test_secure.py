@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.stage.in_process import chordal_here
-from benchmarks.stage.processes import Broker, Fleet, chordal, whole
+from benchmarks.stage.processes import Broker, Fleet, whole
 from benchmarks.stage.proxy import Proxy, free_port
 from benchmarks.stage.waiting import eventually
 from overlay.address import parse_url
@@ -130,7 +130,7 @@ def test_a_secure_event_is_seen_on_no_plain_socket(brokers: Fleet, identities: I
         ]
         eavesdropper = brokers.subscriber("#", ring[1].url)
         secure = ("--class", "secure", "--broker", ring[2].secure_url)
-        published = chordal("pub", TOPIC, PAYLOAD, *secure, *me)
+        published = chordal_here("pub", TOPIC, PAYLOAD, *secure, *me)
         assert published.returncode == 0, published.stderr
         for subscriber in subscribers:
             assert subscriber.ended() == 0
@@ -151,7 +151,7 @@ def test_one_insecure_hop_in_the_middle_is_refused(brokers: Fleet, identities: I
         me = ("--identity", identities.client)
         beyond = brokers.subscriber("ledger/#", c.secure_url, *me)
         eventually(lambda: chordal_here(*_publish(a, identities)).returncode == 1)
-        refused = chordal(*_publish(a, identities))
+        refused = chordal_here(*_publish(a, identities))
         assert refused.returncode == 1
         assert "no all-secure path" in refused.stderr
         assert c.broker.uid[:8] in refused.stderr
@@ -180,7 +180,7 @@ def test_a_secure_event_needs_more_than_plain_brokers_around(
     brokers: Fleet, identities: Identities
 ) -> None:
     with watched(brokers, (identities.brokers[0], None)) as ring:
-        refused = chordal(*_publish(ring[0], identities))
+        refused = chordal_here(*_publish(ring[0], identities))
         assert refused.returncode == 1
         assert "no all-secure path" in refused.stderr
         assert_nothing_leaked(ring)
@@ -192,7 +192,7 @@ def test_a_foreign_identity_gets_nowhere(
     chordal_here("identity", "init", str(tmp_path / "other"))
     chordal_here("identity", "issue", str(tmp_path / "other"), str(tmp_path / "spy"), "--client")
     with watched(brokers, identities.brokers[:1]) as ring:
-        refused = chordal(
+        refused = chordal_here(
             *("sub", "#", "--broker", ring[0].secure_url, "--identity", str(tmp_path / "spy")),
         )  # at once, though it would wait for ever for a broker that may come
         assert refused.returncode == 1

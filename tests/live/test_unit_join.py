@@ -7,7 +7,7 @@ import json
 import pytest
 
 from benchmarks.stage.in_process import chordal_here
-from benchmarks.stage.processes import Fleet, chordal
+from benchmarks.stage.processes import Fleet
 from benchmarks.stage.waiting import eventually
 from ges.client.sync import connect
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.live
 def in_order(url: str, count: int) -> None:
     """Wait until the units are in order."""
     asked = ("--check", "--wait", "60", "--expect", f"{count}", "--broker", url)
-    checked = chordal("units", *asked)
+    checked = chordal_here("units", *asked)
     assert checked.returncode == 0, checked.stderr + checked.stdout
 
 
@@ -69,7 +69,7 @@ def test_a_super_cluster_joins_while_events_flow(brokers: Fleet) -> None:
         *("bench", "pub", "--topic", "t/x", "--rate", "10", "--count", "100"),
         *("--broker", others[-1].url),
     )
-    done = chordal("unit", "join", "eu/fra", "--into", "us", "--json", "--broker", first.url)
+    done = chordal_here("unit", "join", "eu/fra", "--into", "us", "--json", "--broker", first.url)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["before"] == {"path": "0.0", "name": "eu/fra"}

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from benchmarks.stage.processes import Fleet, chordal
+from benchmarks.stage.in_process import chordal_here
+from benchmarks.stage.processes import Fleet
 from benchmarks.stage.waiting import eventually
 from ges.client.sync import connect
 
@@ -38,9 +39,9 @@ def test_three_brokers_have_three_addresses_and_keep_them_without_the_steward(
 def test_nine_brokers_with_a_limit_of_three_form_three_clusters(brokers: Fleet) -> None:
     first = brokers.ring_of(9, "--unit-limit", "3")[0]
     asked = ("--check", "--wait", "60", "--expect", "9")
-    told = chordal("units", "--broker", first.url, *asked).stdout
+    told = chordal_here("units", "--broker", first.url, *asked).stdout
     assert "the units are in order: 9 brokers in 3 clusters" in told, told
-    found = json.loads(chordal("units", "--broker", first.url, "--json").stdout)
+    found = json.loads(chordal_here("units", "--broker", first.url, "--json").stdout)
     assert found["findings"] == []
     assert found["limit"] == 3
     [top] = found["units"]
@@ -61,16 +62,16 @@ def test_nine_brokers_with_a_limit_of_three_form_three_clusters(brokers: Fleet) 
         events.active.wait(timeout=30)
 
         def units() -> dict[str, bool]:
-            why = json.loads(chordal("why", "sensors/7", "--broker", source, "--json").stdout)
+            why = json.loads(chordal_here("why", "sensors/7", "--broker", source, "--json").stdout)
             return {} if why["to_all"] else {unit["unit"]: unit["is_for"] for unit in why["units"]}
 
         eventually(lambda: units() == {there["path"]: True, spared["path"]: False})
         before = [_received(each["url"]) for each in spared["brokers"]]
         for _ in range(5):
-            chordal(*published)
+            chordal_here(*published)
         assert [next(iter(events)).payload for _ in range(5)] == [b"hot"] * 5
         assert [_received(each["url"]) for each in spared["brokers"]] == before
-    shown = chordal("why", "sensors/7", "--broker", source).stdout
+    shown = chordal_here("why", "sensors/7", "--broker", source).stdout
     assert "unit" in shown
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from benchmarks.campaigns.flaps import LONGEST_SECONDS, Outcome, Plan, run
 from benchmarks.stage.flaky import Fault
+from benchmarks.stage.forked import Stem
 
 
 def check(outcome: Outcome) -> None:
@@ -18,8 +19,8 @@ def check(outcome: Outcome) -> None:
     assert max(outcome.longest) < LONGEST_SECONDS
 
 
-def test_a_stream_of_events_survives_links_that_flap(tmp_path: Path) -> None:
-    outcome = run(Plan(seconds=5, rate=1000, every=0.3), tmp_path)
+def test_a_stream_of_events_survives_links_that_flap(tmp_path: Path, stem: Stem | None) -> None:
+    outcome = run(Plan(seconds=5, rate=400, every=0.3), tmp_path, stem)
     assert len(outcome.harm) == len(Fault), "every kind of harm was done"
     assert outcome.connections > 10, "and links came up anew"
     # What was under way is sent again over the next link, or goes round if that is sooner.
@@ -27,9 +28,11 @@ def test_a_stream_of_events_survives_links_that_flap(tmp_path: Path) -> None:
     check(outcome)
 
 
-def test_without_a_way_round_what_was_under_way_is_sent_again(tmp_path: Path) -> None:
+def test_without_a_way_round_what_was_under_way_is_sent_again(
+    tmp_path: Path, stem: Stem | None
+) -> None:
     plan = Plan(brokers=2, seconds=2, rate=1000, every=0.3, faults=(Fault.CUT,))
-    outcome = run(plan, tmp_path)
+    outcome = run(plan, tmp_path, stem)
     assert outcome.harm, "links were cut"
     assert outcome.total("events_sent_again") > 0
     check(outcome)

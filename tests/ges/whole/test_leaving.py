@@ -29,7 +29,7 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Membership, "draw_turn", lambda membership: nanos(TURN))
 
 
-@pytest.mark.parametrize("before", [0.0025, 0.0045])
+@pytest.mark.parametrize("before", [0.0025, pytest.param(0.0045, marks=pytest.mark.soak)])
 async def test_who_leaves_sees_to_the_events_that_came_while_it_waited_for_its_turn(
     before: float, autojump_clock: MockClock, weather: Weather, brokers: Brokers
 ) -> None:

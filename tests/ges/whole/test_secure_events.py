@@ -183,10 +183,10 @@ async def test_alone_a_secure_broker_serves_its_own(brokers: Brokers, issue: Iss
 async def test_the_death_of_a_row_of_brokers_does_not_end_secure_events(
     brokers: Brokers, issue: Issue
 ) -> None:
-    ring = await brokers.ring_of(11, *(issue(Role.BROKER) for _ in range(11)))
+    ring = await brokers.ring_of(8, *(issue(Role.BROKER) for _ in range(8)))
     await meshed(ring)
     order = sorted(ring, key=lambda b: b.node.ring.member.ring_id if b.node.ring.member else -1)
-    for broker in order[3:8]:
+    for broker in order[2:6]:
         brokers.kill(broker)
     await brokers.whole()
     await until(lambda: all(not b.node.secure_graph.out_of_reach() for b in brokers.alive))

@@ -132,7 +132,7 @@ async def weathered(brokers: Brokers, weather: Weather, seed: str, seconds: floa
 
 
 async def test_a_short_storm(autojump_clock: MockClock, weather: Weather, brokers: Brokers) -> None:
-    await weathered(brokers, weather, "short", 8)
+    await weathered(brokers, weather, "short", 6)
 
 
 @pytest.mark.soak

@@ -114,7 +114,7 @@ class Churn(RuleBasedStateMachine):
 
 TestChurn = Churn.TestCase
 TestChurn.settings = settings(
-    max_examples=50,
+    max_examples=25,
     stateful_step_count=50,
     derandomize=True,
     database=None,

@@ -57,20 +57,27 @@ def check_one_owner(ring: RecordRing, keys: list[str]) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(
-    ("n", "backups"),
+    ("n", "backups", "seeds"),
     [
-        (6, 1),
-        (6, 4),
-        (13, 2),
-        (13, 4),
+        (6, 1, range(1)),
+        (6, 4, range(1)),
+        (13, 2, range(1)),
         *(
-            pytest.param(n, backups, marks=pytest.mark.soak)
-            for n, backups in [(6, 2), (13, 1), (24, 1), (24, 2), (24, 4)]
+            pytest.param(n, backups, seeds, marks=pytest.mark.soak)
+            for n, backups, seeds in [
+                (6, 1, range(1, 2)),
+                (6, 2, range(2)),
+                (6, 4, range(1, 2)),
+                *((13, backups, range(1)) for backups in (1, 4)),
+                *((24, backups, range(1)) for backups in (1, 2, 4)),
+            ]
         ),
     ],
 )
-def test_after_a_partition_each_record_has_one_owner(n: int, backups: int, shape: str) -> None:
-    for seed in range(2 if n < 10 else 1):
+def test_after_a_partition_each_record_has_one_owner(
+    n: int, backups: int, seeds: range, shape: str
+) -> None:
+    for seed in seeds:
         ring = RecordRing.warm(n, seed, backups)
         keys = ring.put_everywhere()
         ring.partition(*split(ring, shape, rng_for(seed, n, shape)))
@@ -83,7 +90,7 @@ def test_after_a_partition_each_record_has_one_owner(n: int, backups: int, shape
         assert set(twice) <= lost, "and whoever gave one up was told so"
 
 
-@pytest.mark.parametrize("seeds", [range(2), pytest.param(range(2, 5), marks=pytest.mark.soak)])
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(1, 5), marks=pytest.mark.soak)])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_cut_too_short_for_some_to_notice_leaves_one_owner(shape: str, seeds: range) -> None:
     for seed in seeds:

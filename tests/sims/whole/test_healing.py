@@ -11,6 +11,9 @@ from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.world.world import CrashMode
 
 MODES = pytest.mark.parametrize("mode", [KILL, POWER], ids=["kill", "power"])
+SEEDS = pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (2, 3))]
+)
 SILENCE_S = LAN.silence_ns / 1e9
 CALM_S = 2 * SILENCE_S  #: a ring at rest is watched for that long
 
@@ -25,7 +28,7 @@ def declared_dead(cluster: Cluster) -> set[str]:
 
 @MODES
 @pytest.mark.parametrize("run", [1, 2, 3, 5])
-@pytest.mark.parametrize("seed", [1, 2])
+@SEEDS
 def test_a_run_of_neighbours_that_die_at_once_is_closed(
     run: int, mode: CrashMode, seed: int
 ) -> None:
@@ -40,7 +43,7 @@ def test_a_run_of_neighbours_that_die_at_once_is_closed(
     assert cluster.told(Rejoining) == []
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@SEEDS
 def test_a_killed_broker_is_repaired_within_a_few_round_trips(seed: int) -> None:
     cluster = Cluster.ring_of(24, seed)
     cluster.crash(cluster.in_order[7], KILL)
@@ -51,7 +54,7 @@ def test_a_killed_broker_is_repaired_within_a_few_round_trips(seed: int) -> None
     assert row.repaired_ns - row.failed_ns < 20_000_000
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@SEEDS
 def test_a_silent_death_is_repaired_in_the_time_of_silence_and_test(seed: int) -> None:
     cluster = Cluster.ring_of(24, seed)
     cluster.crash(cluster.in_order[7], POWER)
@@ -64,7 +67,7 @@ def test_a_silent_death_is_repaired_in_the_time_of_silence_and_test(seed: int) -
 
 
 @MODES
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@SEEDS
 def test_the_half_that_is_left_is_one_ring(mode: CrashMode, seed: int) -> None:
     cluster = Cluster.ring_of(24, seed)
     dead = rng_for(seed, "dead").sample(cluster.in_order, 12)

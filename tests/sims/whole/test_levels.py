@@ -60,7 +60,14 @@ def test_a_subscription_is_active_when_all_clusters_know_of_it() -> None:
     assert service.finish().findings == [], "what is published once it is active comes"
 
 
-@pytest.mark.parametrize("link_class", list(LinkClass))
+@pytest.mark.parametrize(
+    "link_class",
+    [
+        LinkClass.NORMAL,
+        LinkClass.SECURE,
+        pytest.param(LinkClass.EXPRESS, marks=pytest.mark.soak),  # test_express_units has them
+    ],
+)
 def test_events_of_all_classes_cross_clusters(link_class: LinkClass) -> None:
     service = Service.of_clusters(9, 3, secure=link_class is LinkClass.SECURE)
     service.subscribe_everywhere()

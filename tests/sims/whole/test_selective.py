@@ -41,7 +41,7 @@ def on_the_way(service: Service, source: str, wanted: Sequence[str]) -> set[str]
     return found
 
 
-@pytest.mark.parametrize("n", [3, 5, 8, 16])
+@pytest.mark.parametrize("n", [3, 5, 8, pytest.param(16, marks=pytest.mark.soak)])
 def test_nobody_else_sees_an_event(n: int) -> None:
     service = ring_of(n)
     source, wanted = service.uids[0], service.uids[1 : 1 + max(1, n // 4)]

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from lifelines import KaplanMeierFitter
 
 from overlay.trace_schema import Incident, Run, Verdict
 from spark.analysis.analysis import Analysis
@@ -87,6 +86,8 @@ def test_survival_is_that_of_lifelines(
     ends = [i.repaired_ns or run.duration_ns or 0 for run, i in failed]
     times = [(end - (i.failed_ns or 0)) / 1e9 for (_, i), end in zip(failed, ends, strict=True)]
     seen = [i.repaired_ns is not None for _, i in failed]
+    from lifelines import KaplanMeierFitter  # not by each worker that collects
+
     fitted = KaplanMeierFitter().fit(times, seen)
     (row,) = (r for r in found.survived if (r.parameters, r.n) == (parameters, n))
     assert (row.failures, row.censored) == (len(times), seen.count(False))

@@ -13,7 +13,6 @@ import pytest
 
 from spark.analysis.groups import Group
 from spark.errors import ReportError
-from spark.report import plots
 from spark.report.folder import FILES, check_place, write_report
 from spark.report.unanswered import questions
 from tests.spark.results import analysis
@@ -224,7 +223,7 @@ def test_a_failure_leaves_the_earlier_report_and_nothing_else(
     def interrupted(*_: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(plots, "survival_plot", interrupted)
+    monkeypatch.setattr("spark.report.plots.survival_plot", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_report(analysis(), place)
     assert contents(place) == before
