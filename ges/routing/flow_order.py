@@ -14,8 +14,8 @@ the source is asked for the numbers between (:mod:`ges.routing.recall`)::
     answer: 8           delivered: 8, 9, 12, 13; 10 and 11 were for others
 
 Without an answer after 4 s, what waits is delivered all the same. What the source says that it has
-sent, and has not come half a second later, is asked for again until then: a unit may have changed
-just now, and the answer went to the address that this broker had before.
+sent, and has not come half a second later, is asked for again, and once more after one second and
+two: a unit may have changed just now, and the answer went to the address that this broker had then.
 
 A question names its numbers, so what an answer settles does not depend on what comes meanwhile.
 Questions are returned as data, one batch for each source at a time, and at most 64 batches a second
@@ -266,7 +266,8 @@ class FlowOrdering:
         if late:  # they are on their way, by another one than the answer
             until = question.late_until if question.late_until is not None else now + PATIENCE_NS
             of = _Question(flow, question.source, late[0], late[-1], late, question.steps, until)
-            self._again.set(self._wait(of, now, until - now), now + ASK_AGAIN_NS)
+            waited = now + PATIENCE_NS - until
+            self._again.set(self._wait(of, now, until - now), now + max(ASK_AGAIN_NS, waited))
         if last < question.last and last >= question.first:
             rest = tuple(each for each in question.chosen if each > last)
             if rest or not question.chosen:
