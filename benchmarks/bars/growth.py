@@ -63,7 +63,8 @@ EVENTS = 10  #: of each share
 MOST_IDLE = 0.2  #: messages a second
 TOPICS = 500  #: that clients subscribe to
 JUDGED = 200  #: events whose receivers are looked at
-CHURN = 0.02  #: of the brokers die, and as many join
+CHURN = 0.02  #: of the brokers die, and as many join ...
+MOST_CHURN = 50  #: ... but no more than that
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,12 +219,13 @@ def _wrong(machines: Machines, subscriptions: int, seed: int) -> int:
         topic = rng.randrange(TOPICS)
         machines.subscribe(rng.choice(machines.alive), f"many/{topic % 20}/{topic}")
     machines.run(SUBSCRIBE_S)
-    for _ in range(max(1, round(CHURN * len(machines.alive)))):
+    for _ in range(max(1, min(MOST_CHURN, round(CHURN * len(machines.alive))))):
         machines.crash(rng.choice(machines.alive), CrashMode.KILL)
         machines.start(rng.sample(machines.alive, 3))
         machines.run(0.1)
     machines.run(JOIN_S)
     machines.rest_units()
+    print_line(f"{len(machines.alive)} brokers: at rest with {subscriptions} subscriptions")
     return sum(_is_wrong(machines, rng.randrange(TOPICS), seed, at) for at in range(JUDGED))
 
 

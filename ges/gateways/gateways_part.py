@@ -48,7 +48,8 @@ from overlay.machine import (
 from overlay.multigraph.weights import LinkKey
 
 PULL_NS = nanos(0.3)  #: between two questions for states
-COMPUTE_NS = nanos(0.002)  #: news of other members' links are reckoned with together after this
+COMPUTE_NS = nanos(0.002)  #: news of other members' links are reckoned with together after this ...
+OUTER_NS = nanos(0.05)  #: ... and those of the links between other units after this
 
 ALL_NODES = 2**256 - 1
 NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
@@ -294,8 +295,9 @@ class GatewaysPart(Part):
         ):
             effects += self._follow_members(now)
         if self._outer.changes != self._outer_changes:
-            self._outer_changes, self._is_stale = self._outer.changes, True
+            self._outer_changes = self._outer.changes
             self._is_crowded = self._outer.is_crowded
+            self._compute_by(now, OUTER_NS)
         if self._declared.changes != self._carriers:
             self._carriers, self._is_touched = self._declared.changes, True
         if self._is_touched:
@@ -361,6 +363,12 @@ class GatewaysPart(Part):
         self.counters["link_states_told"] += 1
         return self._units.spread.tell(Kind.LINK_STATES, state, now)
 
+    def _compute_by(self, now: Nanos, pause: Nanos) -> None:
+        """Reckon with news, and with what comes until so long after the last time."""
+        rested = now if self._computed_at is None else self._computed_at + pause
+        due = max(now, rested)
+        self._news_due = due if self._news_due is None else min(due, self._news_due)
+
     def _compute(self) -> None:
         if self._naming.slot is None:
             return
@@ -395,9 +403,7 @@ class GatewaysPart(Part):
     def _learn(self, state: LinkState, now: Nanos) -> list[Effect]:
         if self.states.learn(state, self._naming.slots):
             # A cluster that forms hears of 63 others within milliseconds.
-            if self._news_due is None:
-                rested = now if self._computed_at is None else self._computed_at + COMPUTE_NS
-                self._news_due = max(now, rested)
+            self._compute_by(now, COMPUTE_NS)
             if state.origin == self._ring.peer.uid:
                 self._is_touched = True  # of an earlier life: told anew
                 self._own_links.tell_anew()

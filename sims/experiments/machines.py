@@ -22,10 +22,11 @@ from ges.profiles.interest import interest_in
 from ges.profiles.profiles_part import Wanted
 from ges.statements.statements_part import ActiveIn
 from ges.units.planner import UnitsConfig
+from ges.wire.broker_messages import MeasuredLinks
 from ges.wire.client_messages import Level
 from overlay.ids import NANOS_PER_SECOND, Nanos, Peer, nanos
 from overlay.machine import Fact, Message, MessageReceived, OpenLink, Send
-from overlay.multigraph.probes import Pace
+from overlay.multigraph.probes import LinkEcho, LinkProbe, Pace
 from overlay.rng import rng_for
 from ring.config import LAN, RingConfig
 from sims.errors import InvariantViolated
@@ -37,7 +38,6 @@ from sims.world.warm_units import laid_out
 REST_S = 240.0  #: units that are laid out get so long until all brokers know of all that they need
 LOOK_S = 2.0
 _NEVER = nanos(1e6)
-#: What links cost is not measured: each costs the same.
 UNMEASURED = Pace(first_ns=_NEVER, busy_ns=_NEVER, idle_ns=_NEVER, longest_ns=_NEVER)
 
 
@@ -73,10 +73,13 @@ class Machines(Cluster):
     def laid_out(cls, n: int, limit: int, seed: int = 1) -> Self:
         """Return ``n`` brokers whose units are there from the beginning, and know of each other.
 
+        What links cost is not measured: each costs the same.
+
         Raises:
             InvariantViolated: they do not hold together.
         """
         machines = cls(seed, units=UnitsConfig(limit), pace=UNMEASURED)
+        machines.world.left_out = frozenset((MeasuredLinks, LinkProbe, LinkEcho))
         uids = machines.start_warm(spread_evenly(n))
         machines.run(LOOK_S / 100)
         found = (machines.nodes[uid].member for uid in uids)

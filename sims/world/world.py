@@ -104,6 +104,7 @@ class World(Timeline):
         self._cuts: set[tuple[str, str]] = set()  #: (sender, receiver) between whom nothing passes
         self.bandwidth: Bandwidth | None = None  #: None: bytes take no time
         self.size_of: Callable[[Message], int] = lambda message: 0  #: bytes of its frame
+        self.left_out: frozenset[type[Message]] = frozenset()  #: such messages are not carried
         #: By a partition: sims.world.partitions.
         self.apart: Callable[[str, str], bool] | None = None
 
@@ -219,7 +220,7 @@ class World(Timeline):
         for effect in effects:
             if isinstance(effect, Send):
                 wire = host.wires.get(effect.uid)
-                if wire is not None:
+                if wire is not None and type(effect.message) not in self.left_out:
                     self.on_sent(uid, effect)
                     self._carry(uid, effect, wire)
             elif isinstance(effect, OpenLink):
