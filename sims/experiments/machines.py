@@ -37,6 +37,7 @@ from sims.world.warm_units import laid_out
 
 REST_S = 240.0  #: units that are laid out get so long until all brokers know of all that they need
 LOOK_S = 2.0
+LAST_S = 10.0  #: what is told of links that have lasted for a while is told by then
 _NEVER = nanos(1e6)
 UNMEASURED = Pace(first_ns=_NEVER, busy_ns=_NEVER, idle_ns=_NEVER, longest_ns=_NEVER)
 
@@ -89,6 +90,7 @@ class Machines(Cluster):
             machines.brokers[uid].handle(MessageReceived(teller, alone), machines.world.now)
             for table in rest:
                 machines.world.give(uid, MessageReceived(teller, table))
+        machines.run(LAST_S)
         machines.rest_units()
         machines.facts.clear()
         return machines
