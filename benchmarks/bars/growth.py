@@ -35,8 +35,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import networkx as nx
@@ -259,8 +261,11 @@ def main() -> None:
     given = parser.parse_args()
     found = []
     bars = Bars()
+    # Each in a process of its own, so that what one takes of memory is not what another has left.
+    one = ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1)
     for nodes in given.nodes:
-        grown = measure(nodes, given.unit_limit, given.seed, given.subscriptions)
+        asked = one.submit(measure, nodes, given.unit_limit, given.seed, given.subscriptions)
+        grown = asked.result()
         found.append(grown)
         ratios = ", ".join(f"{each:.2f}" for each in grown.over_tree)
         print_line(
