@@ -117,7 +117,7 @@ class _Heard:
     """What one origin has told that was taken here."""
 
     incarnation: int
-    numbers: OrderedDict[int, None] = field(default_factory=OrderedDict)
+    numbers: dict[int, None] = field(default_factory=dict)  #: in the order in which they came
 
 
 class Spread:
@@ -369,7 +369,7 @@ class Spread:
         if is_taken:
             heard.numbers[told.number] = None
             if len(heard.numbers) > WINDOW:
-                heard.numbers.popitem(last=False)
+                del heard.numbers[next(iter(heard.numbers))]
         return is_taken
 
 
