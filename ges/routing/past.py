@@ -113,7 +113,8 @@ class Past:
         self.regain: Callable[[list[EventRun], Nanos], None] = lambda runs, now: None
         self._round: _Round | None = None
         self._number = 0
-        self._look_at: Nanos = 0  #: whether all that are waited for live
+        self._look_at: Nanos = 0  #: whether all that are waited for live ...
+        self._looked_at: Nanos = 0  #: ... as was done last then
 
     # ── as the broker that they move to ───────────────────────────────────────────────────────
 
@@ -149,14 +150,16 @@ class Past:
         """Return when :meth:`expire` has something to do."""
         current = self._round
         if current is not None:
-            until = current.until if current.open_until is None else current.open_until
-            return min(until, current.until, self._look_at)
+            until, open_until = min(current.until, self._look_at), current.open_until
+            if open_until is None or open_until <= self._looked_at:
+                return until  # members that are silent are waited for, and looked at again
+            return min(until, open_until)
         due = [self._due(each) for each in self._waiting]
         return min([*due, *(self._back[1:] if self._back is not None else ())], default=None)
 
     def expire(self, now: Nanos) -> Outbound:
         """Begin a round, or end one without those that are silent."""
-        self._look_at = now + LOOK_NS
+        self._looked_at, self._look_at = now, now + LOOK_NS
         self._finish(now)
         out = Outbound()
         if self._round is None and self._waiting:

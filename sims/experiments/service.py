@@ -132,13 +132,17 @@ class Service:
         return service
 
     @classmethod
-    def of_clusters_at_once(cls, n: int, limit: int, seed: int = 1) -> Service:
+    def of_clusters_at_once(
+        cls, n: int, limit: int, seed: int = 1, *, keeps_alive: bool = False
+    ) -> Service:
         """Return ``n`` brokers whose units are there from the beginning, and know of each other.
+
+        ``keeps_alive``: clients ask their brokers now and then whether they live.
 
         Raises:
             InvariantViolated: they do not hold together.
         """
-        service = cls(seed, units=UnitsConfig(limit), keeps_alive=False)
+        service = cls(seed, units=UnitsConfig(limit), keeps_alive=keeps_alive)
         service.start_warm(n)
         while not service.is_whole:
             service.run(LOOK_S)

@@ -11,7 +11,7 @@ from ges.profiles.interest import interest_in
 from ges.routing.flow_order import FlowOrdering
 from ges.routing.interests import Interests
 from ges.routing.kept import KeptRun
-from ges.routing.past import BACK_NS, MAX_QUESTIONS, ROUND_NS, Past
+from ges.routing.past import BACK_NS, LOOK_NS, MAX_QUESTIONS, ROUND_NS, Past
 from ges.routing.recall import RecallLog
 from ges.routing.recalls import Recalls
 from ges.routing.subscriber import Subscriber
@@ -117,6 +117,23 @@ def test_where_there_are_other_clusters_all_are_asked() -> None:
     (told,) = out.to_all
     assert (told.place, told.address) == (PLACES[HERE], bench.cluster.address)
     assert [mail.uid for mail in out.mail] == [THERE]
+
+
+def test_while_a_member_is_silent_there_is_nothing_to_do_at_once() -> None:
+    bench = Bench(several=True)
+    bench.past.begin(cast("Subscriber", Moved()), T0)
+    now = T0 + NANOS_PER_SECOND
+    (told,) = bench.past.expire(now).to_all
+    bench.past.on_all_asked(told.number, now)
+    looks = 0
+    while not bench.served:
+        due = bench.past.next_deadline()
+        assert due is not None
+        assert due > now, "nothing of its own has come due"
+        bench.past.expire(now := due)
+        looks += 1
+    assert now == T0 + NANOS_PER_SECOND + ROUND_NS
+    assert looks <= ROUND_NS // LOOK_NS + 2
 
 
 def test_a_question_of_another_cluster_is_answered_if_there_is_something() -> None:
