@@ -17,9 +17,9 @@ limit in each). What links cost is not measured, so no message is about that. Fo
   joins them in the graph of all links (K. Mehlhorn, 1988). Where events go is found by the tables
   that brokers hold (:mod:`sims.experiments.walks`).
 
-With ``--subscriptions`` clients subscribe to so many filters of 500 topics before, and some brokers
-die, and others join. Then for 200 events it is seen who gets them: each broker with a subscriber
-once, no other broker's clients, and nobody twice.
+With ``--subscriptions`` clients subscribe to so many filters of 500 topics, some brokers die, and
+others join. Then for 200 events it is seen at whose clients they come: at each broker with a
+subscriber once, and at no other. Some pass a broker on the way to two others, *crossing* there.
 
 10,000 brokers take an hour and some 10 GB.
 """
@@ -88,6 +88,7 @@ class Grown:
     memory_kb: float
     over_tree: tuple[float, ...]  #: by :data:`SHARES`
     wrong: int | None  #: events that came twice, to the wrong clients or not at all; None: not seen
+    crossing: int | None  #: events of which two copies passed one broker
 
 
 def measure(nodes: int, limit: int, seed: int, subscriptions: int) -> Grown:
@@ -108,7 +109,7 @@ def measure(nodes: int, limit: int, seed: int, subscriptions: int) -> Grown:
         for _ in range(JOINS)
     ]
     print_line(f"{nodes} brokers: joins {', '.join(f'{each:.0f}' for each in join)}")
-    wrong = _wrong(machines, subscriptions, seed) if subscriptions else None
+    judged = _judged(machines, subscriptions, seed) if subscriptions else (None, None)
     rows = [_rows(machines, uid) for uid in machines.alive]
     return Grown(
         nodes,
@@ -125,7 +126,7 @@ def measure(nodes: int, limit: int, seed: int, subscriptions: int) -> Grown:
         max(rows),
         memory_kb,
         over_tree,
-        wrong,
+        *judged,
     )
 
 
@@ -214,8 +215,8 @@ def _over_tree(machines: Machines, share: float, seed: int) -> float:
     return spent / best if best else 1.0
 
 
-def _wrong(machines: Machines, subscriptions: int, seed: int) -> int:
-    """Let clients subscribe, brokers die and join; return how many events go wrong then."""
+def _judged(machines: Machines, subscriptions: int, seed: int) -> tuple[int, int]:
+    """Let clients subscribe, brokers die and join; return how many events go wrong, or cross."""
     rng = rng_for(seed, "subscriptions")
     for _ in range(subscriptions):
         topic = rng.randrange(TOPICS)
@@ -228,16 +229,15 @@ def _wrong(machines: Machines, subscriptions: int, seed: int) -> int:
     machines.run(JOIN_S)
     machines.rest_units()
     print_line(f"{len(machines.alive)} brokers: at rest with {subscriptions} subscriptions")
-    return sum(_is_wrong(machines, rng.randrange(TOPICS), seed, at) for at in range(JUDGED))
-
-
-def _is_wrong(machines: Machines, topic: int, seed: int, number: int) -> bool:
-    """Say whether an event comes to others than those that want it, or to one twice."""
-    text = f"many/{topic % 20}/{topic}".encode()
-    source = rng_for(seed, "source", number).choice(machines.alive)
-    walked = walk(machines.brokers, source, text)
-    wanting = {uid for uid in machines.alive if _wants(machines, uid, text)}
-    return walked.delivered != Counter(wanting) or max(walked.received.values(), default=1) > 1
+    wrong = crossing = 0
+    for _ in range(JUDGED):
+        topic = rng.randrange(TOPICS)
+        text = f"many/{topic % 20}/{topic}".encode()
+        walked = walk(machines.brokers, rng.choice(machines.alive), text)
+        wanting = Counter(uid for uid in machines.alive if _wants(machines, uid, text))
+        wrong += walked.delivered != wanting
+        crossing += max(walked.received.values(), default=1) > 1
+    return wrong, crossing
 
 
 def _wants(machines: Machines, uid: str, topic: bytes) -> bool:
@@ -274,7 +274,11 @@ def main() -> None:
             f" covered {grown.covered:.0f}, active {grown.active_ms:.0f} ms"
             f" ({grown.active_most_ms:.0f}), rows {grown.rows:.0f} ({grown.rows_most}),"
             f" {grown.memory_kb:.0f} KB, over tree {ratios}"
-            + (f", {grown.wrong} of {JUDGED} events wrong" if grown.wrong is not None else "")
+            + (
+                f", of {JUDGED} events {grown.wrong} wrong, {grown.crossing} crossing"
+                if grown.wrong is not None
+                else ""
+            )
         )
         _judge(bars, grown)
         if given.csv is not None:

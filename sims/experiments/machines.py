@@ -85,11 +85,10 @@ class Machines(Cluster):
         machines.run(LOOK_S / 100)
         found = (machines.nodes[uid].member for uid in uids)
         members = sorted((each for each in found if each is not None), key=lambda m: m.ring_id)
-        for uid, alone, rest in laid_out(members, limit):
+        for uid, units, cluster in laid_out(members, limit):
             teller = machines.nodes[uid].right[0].uid
-            machines.brokers[uid].handle(MessageReceived(teller, alone), machines.world.now)
-            for table in rest:
-                machines.world.give(uid, MessageReceived(teller, table))
+            machines.brokers[uid].handle(MessageReceived(teller, units), machines.world.now)
+            machines.world.give(uid, MessageReceived(teller, cluster))
         machines.run(LAST_S)
         machines.rest_units()
         machines.facts.clear()

@@ -149,11 +149,10 @@ class Service:
         rings = {uid: broker.node.ring for uid, broker in service.brokers.items()}
         members = [ring.member for ring in rings.values() if ring.member is not None]
         members.sort(key=lambda member: member.ring_id)
-        for uid, alone, rest in laid_out(members, limit):
+        for uid, units, cluster in laid_out(members, limit):
             teller, node = rings[uid].right[0].uid, service.brokers[uid].node
-            node.handle(MessageReceived(teller, alone), service.timeline.now)
-            for table in rest:
-                service.give(uid, MessageReceived(teller, table))
+            node.handle(MessageReceived(teller, units), service.timeline.now)
+            service.give(uid, MessageReceived(teller, cluster))
         service.rest_units()
         return service
 

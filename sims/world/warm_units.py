@@ -27,16 +27,15 @@ class Tables(NamedTuple):
     """What a broker is to be told."""
 
     uid: str
-    alone: Message  #: its cluster, as if this were all of the overlay
-    rest: tuple[Message, ...]  #: the units, and its cluster as one of them
+    units: Message  #: the units of its contexts
+    cluster: Message  #: its cluster, as one of them
 
 
 def laid_out(members: Sequence[Member], limit: int) -> Iterator[Tables]:
     """Yield for each broker the tables that it is to be told, in this order.
 
-    It knows who is in its cluster before it hears that this is one of several. Else it would take
-    the cluster for as small as what it has seen of it, and have it folded. What it has to say until
-    it has heard the rest should be kept from others, as it would go to all of the overlay.
+    What it has to say between the two is to be kept from others: it takes its cluster for as small
+    as what it has seen of it then, and would have it folded.
 
     Args:
         members: of the ring, by their places.
@@ -57,10 +56,9 @@ def laid_out(members: Sequence[Member], limit: int) -> Iterator[Tables]:
                     MemberRow(slot, member, PROTOCOL_VERSION) for slot, member in enumerate(cluster)
                 )
                 first = cluster[0].uid
-                alone = Members(MemberTable(EPOCH - 1, first, rows))
                 one_of_all = Members(MemberTable(EPOCH + 1, first, rows, lo=own_lo, hi=own_hi))
                 for member in cluster:
-                    yield Tables(member.uid, alone, (units, one_of_all))
+                    yield Tables(member.uid, units, one_of_all)
 
 
 def _divided(parts: Sequence[T], most: int) -> list[Sequence[T]]:
