@@ -21,7 +21,7 @@ With ``--subscriptions`` clients subscribe to so many filters of 500 topics, som
 others join. Then for 200 events it is seen at whose clients they come: at each broker with a
 subscriber once, and at no other. Some pass a broker on the way to two others, *crossing* there.
 
-10,000 brokers take an hour and some 10 GB.
+10,000 brokers take an hour and some 15 GB.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from ges.units.planner import UnitsConfig
 from ges.wire.broker_messages import MeasuredLinks
 from ges.wire.client_messages import Level
 from overlay.ids import NANOS_PER_SECOND, Nanos, Peer, nanos
-from overlay.machine import Fact, Message, MessageReceived, OpenLink, Send
+from overlay.machine import Fact, Message, OpenLink, Send
 from overlay.multigraph.probes import LinkEcho, LinkProbe, Pace
 from overlay.rng import rng_for
 from ring.config import LAN, RingConfig
@@ -33,7 +33,7 @@ from sims.errors import InvariantViolated
 from sims.experiments.cluster import Cluster
 from sims.verdicts.units import unit_findings
 from sims.world.warm import spread_evenly
-from sims.world.warm_units import laid_out
+from sims.world.warm_units import laid_out, settle_in
 
 REST_S = 240.0  #: units that are laid out get so long until all brokers know of all that they need
 LOOK_S = 2.0
@@ -85,10 +85,9 @@ class Machines(Cluster):
         machines.run(LOOK_S / 100)
         found = (machines.nodes[uid].member for uid in uids)
         members = sorted((each for each in found if each is not None), key=lambda m: m.ring_id)
-        for uid, units, cluster in laid_out(members, limit):
-            teller = machines.nodes[uid].right[0].uid
-            machines.brokers[uid].handle(MessageReceived(teller, units), machines.world.now)
-            machines.world.give(uid, MessageReceived(teller, cluster))
+        for each in laid_out(members, limit):
+            told = settle_in(machines.brokers[each.uid], each, machines.world.now)
+            machines.world.give(each.uid, told)
         machines.run(LAST_S)
         machines.rest_units()
         machines.facts.clear()

@@ -22,7 +22,7 @@ from ges.units.address import UNIT_LIMIT
 from ges.units.planner import UnitsConfig
 from ges.units.unit_names import UnitNames
 from overlay.ids import Nanos, Peer, nanos
-from overlay.machine import Fact, Input, MessageReceived
+from overlay.machine import Fact, Input
 from overlay.multigraph.probes import Pace
 from overlay.rng import rng_for
 from overlay.trace_schema import Why
@@ -39,7 +39,7 @@ from sims.world.network import DISTANCES, Latency
 from sims.world.processes import Cut, Network
 from sims.world.timeline import Timeline
 from sims.world.warm import spread_evenly, start_warm
-from sims.world.warm_units import laid_out
+from sims.world.warm_units import laid_out, settle_in
 from sims.world.world import CrashMode
 
 SETTLE_S = 11.0  #: for the last events to come, and for gaps to be given up
@@ -146,13 +146,12 @@ class Service:
         service.start_warm(n)
         while not service.is_whole:
             service.run(LOOK_S)
-        rings = {uid: broker.node.ring for uid, broker in service.brokers.items()}
-        members = [ring.member for ring in rings.values() if ring.member is not None]
+        found = (broker.node.ring.member for broker in service.brokers.values())
+        members = [member for member in found if member is not None]
         members.sort(key=lambda member: member.ring_id)
-        for uid, units, cluster in laid_out(members, limit):
-            teller, node = rings[uid].right[0].uid, service.brokers[uid].node
-            node.handle(MessageReceived(teller, units), service.timeline.now)
-            service.give(uid, MessageReceived(teller, cluster))
+        for each in laid_out(members, limit):
+            told = settle_in(service.brokers[each.uid].node, each, service.timeline.now)
+            service.give(each.uid, told)
         service.rest_units()
         return service
 

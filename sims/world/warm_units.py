@@ -12,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
-from ges.wire.unit_messages import MemberRow, Members, MemberTable, UnitRow, Units, UnitTable
-from overlay.machine import Message
+from ges.node import BrokerNode
+from ges.wire.unit_messages import MemberRow, Members, MemberTable, UnitRow, UnitTable
+from overlay.ids import Nanos
+from overlay.machine import Input, MessageReceived
 from overlay.wire.frames import PROTOCOL_VERSION
 from ring.wire.messages import Member
 
@@ -24,18 +26,15 @@ T = TypeVar("T")
 
 
 class Tables(NamedTuple):
-    """What a broker is to be told."""
+    """What a broker is to know."""
 
     uid: str
-    units: Message  #: the units of its contexts
-    cluster: Message  #: its cluster, as one of them
+    units: tuple[UnitTable, ...]  #: of its contexts, from the top
+    cluster: MemberTable
 
 
 def laid_out(members: Sequence[Member], limit: int) -> Iterator[Tables]:
-    """Yield for each broker the tables that it is to be told, in this order.
-
-    What it has to say between the two is to be kept from others: it takes its cluster for as small
-    as what it has seen of it then, and would have it folded.
+    """Yield for each broker the tables that it is to know.
 
     Args:
         members: of the ring, by their places.
@@ -50,15 +49,25 @@ def laid_out(members: Sequence[Member], limit: int) -> Iterator[Tables]:
         upper = _table(2, [(each[0][0], len(each)) for each in top], top_lo, top_hi, limit)
         for middle, lo, hi in _arcs(top, [each[0][0] for each in top], top_lo, top_hi):
             lower = _table(1, [(each[0], len(each)) for each in middle], lo, hi, limit)
-            units = Units((highest, upper, lower))
+            units = highest, upper, lower
             for cluster, own_lo, own_hi in _arcs(middle, [each[0] for each in middle], lo, hi):
                 rows = tuple(
                     MemberRow(slot, member, PROTOCOL_VERSION) for slot, member in enumerate(cluster)
                 )
                 first = cluster[0].uid
-                one_of_all = Members(MemberTable(EPOCH + 1, first, rows, lo=own_lo, hi=own_hi))
+                table = MemberTable(EPOCH, first, rows, lo=own_lo, hi=own_hi)
                 for member in cluster:
-                    yield Tables(member.uid, units, one_of_all)
+                    yield Tables(member.uid, units, table)
+
+
+def settle_in(node: BrokerNode, tables: Tables, now: Nanos) -> Input:
+    """Let a broker know the units around it; returns what it is to be told then.
+
+    Where it stands first in a unit it would have its cluster folded, as small as that is until it
+    knows the members. So nothing is folded for a while.
+    """
+    node.units.units_above.settle_in(tables.units, now)
+    return MessageReceived(node.ring.right[0].uid, Members(tables.cluster))
 
 
 def _divided(parts: Sequence[T], most: int) -> list[Sequence[T]]:
