@@ -21,13 +21,14 @@ from ges.statements.held import Statements
 from ges.statements.statements_part import StatementsPart
 from ges.topology.declared_links import DeclaredLinks
 from ges.topology.parallel_links import ExpressLinks, SecureLinks
-from ges.topology.part import CommandHandler, MessageHandler, Part
+from ges.topology.part import CommandHandler, MessageHandler, Part, earliest
 from ges.topology.relay_paths import RelayPaths
 from ges.topology.revocation_lists import RevocationLists
 from ges.topology.secure_part import SecurePart
 from ges.topology.survey import Survey
 from ges.topology.survey_part import SurveyPart
 from ges.topology.uid_in_use import UidWatch
+from ges.units.address import LEVELS
 from ges.units.mailbox import Mailbox
 from ges.units.planner import UnitsConfig
 from ges.units.post import Post
@@ -37,6 +38,7 @@ from ges.wire.directory_messages import DIRECTORY_MESSAGES
 from ges.wire.gateway_messages import GATEWAY_MESSAGES
 from ges.wire.link_codec import LINK_CODEC
 from ges.wire.profile_messages import PROFILE_MESSAGES
+from ges.wire.realms import Realm
 from ges.wire.recall_messages import RECALL_MESSAGES
 from ges.wire.relocation_messages import ROOM_MESSAGES
 from ges.wire.retained_messages import RETAINED_MESSAGES
@@ -186,6 +188,24 @@ class BrokerNode:
         """Say whether a link to ``peer`` may be made; None is yes."""
         return self.ring.admit(peer)
 
+    def mask_of(
+        self, link_class: LinkClass, topic: bytes, below: int = LEVELS, common: int = Realm.CLUSTER
+    ) -> int:
+        """Return the slots of the members that want an event, as a mask, and other units.
+
+        ``below``: units of lower levels than this alone; ``common``: the level of the smallest unit
+        that has both its source and this broker in it.
+
+        Of one of which nothing is known it may be. But secure events are only for those that
+        have a secure link: others cannot have subscribed to any.
+        """
+        index, statements = self.profiles.index, self.statements
+        unknown = index.unknown
+        if unknown and link_class is LinkClass.SECURE:
+            unknown &= self.gateways.tables[link_class].nodes
+        found = index.certain_mask_of(link_class, topic, common) | unknown
+        return found | statements.mask_of(link_class, topic, below, common)
+
     def handle(self, event: Input, now: Nanos) -> list[Effect]:
         """Take one input at time ``now`` and return what is to be done, in order."""
         if isinstance(event, MessageReceived):
@@ -209,12 +229,7 @@ class BrokerNode:
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`handle_timers` is to be called; None if no timer is set."""
-        earliest = None
-        for deadline in self._deadlines:  # a loop, as it is asked for after each input
-            due = deadline()
-            if due is not None and (earliest is None or due < earliest):
-                earliest = due
-        return earliest
+        return earliest(self._deadlines)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 

@@ -24,7 +24,6 @@ from ges.routing.recalls import Outbound
 from ges.routing.subscriber import Subscriber
 from ges.statements.statements_part import ActiveIn
 from ges.topology.survey_part import Misled
-from ges.units.address import LEVELS
 from ges.units.facts import Addressed, UnitsChanged
 from ges.units.mailbox import AllAsked, AskAll, Mailed
 from ges.units.post import ANYBODY, Mail
@@ -33,7 +32,6 @@ from ges.wire.directory_messages import Holder, NameWrong
 from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import DEFAULT_BUDGET_US, Head, read_head
 from ges.wire.profile_messages import Interest
-from ges.wire.realms import Realm
 from ges.wire.recall_messages import PastDone, PastWanted
 from ges.wire.source_route import read_route
 from ges.wire.topics import KnownTopics
@@ -121,7 +119,7 @@ class Stack:
             Holding(streams, node.ring.is_dead),
             Known(
                 node.gateways,
-                self.mask_of,
+                node.mask_of,
                 node.secure_graph,
                 node.profiles.index.groups,
                 node.statements,
@@ -171,24 +169,6 @@ class Stack:
         """Return why an event from a client cannot be taken, or None."""
         return self.reach.why_not(client, head)
 
-    def mask_of(
-        self, link_class: LinkClass, topic: bytes, below: int = LEVELS, common: int = Realm.CLUSTER
-    ) -> int:
-        """Return the slots of the members that want an event, as a mask, and other units.
-
-        ``below``: units of lower levels than this alone; ``common``: the level of the smallest unit
-        that has both its source and this broker in it.
-
-        Of one of which nothing is known it may be. But secure events are only for those that
-        have a secure link: others cannot have subscribed to any.
-        """
-        index, statements = self.node.profiles.index, self.node.statements
-        unknown = index.unknown
-        if unknown and link_class is LinkClass.SECURE:
-            unknown &= self.node.gateways.tables[link_class].nodes
-        found = index.certain_mask_of(link_class, topic, common) | unknown
-        return found | statements.mask_of(link_class, topic, below, common)
-
     def holders(self, name: str) -> Sequence[Holder] | None:
         """Return which brokers have clients of a name; None: nobody has been asked of late."""
         return self.node.directory.holders(name, self.now())
@@ -205,7 +185,7 @@ class Stack:
         link_class, topic = head.link_class, head.topic
         return not (
             not self.node.gateways.is_for_all
-            or self.mask_of(link_class, topic, head.realm)
+            or self.node.mask_of(link_class, topic, head.realm)
             or self.deliveries.sharing.choosing.of(link_class, topic, head.realm)
             or self.deliveries.wants(link_class, topic)
         )

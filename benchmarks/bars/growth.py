@@ -21,7 +21,7 @@ With ``--subscriptions`` clients subscribe to so many filters of 500 topics, som
 others join. Then for 200 events it is seen at whose clients they come: at each broker with a
 subscriber once, and at no other. Some pass a broker on the way to two others, *crossing* there.
 
-10,000 brokers take an hour and some 15 GB.
+1,024 brokers take five minutes of a core to form, and 10,000 subscriptions there take longer.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from overlay.ids import LinkClass
 from overlay.machine import Message
 from overlay.rng import rng_for
 from sims.experiments.machines import Machines
-from sims.experiments.walks import mask_of, walk
+from sims.experiments.walks import walk
 from sims.world.world import CrashMode
 
 SIZES = [8, 16, 32, 64, 128, 256, 512, 1024]
@@ -244,7 +244,7 @@ def _wants(machines: Machines, uid: str, topic: bytes) -> bool:
     """Say whether a client of a broker wants a topic."""
     node = machines.brokers[uid]
     slot = node.gateways.slot
-    return slot is not None and bool(mask_of(node, LinkClass.NORMAL, topic) >> slot & 1)
+    return slot is not None and bool(node.mask_of(LinkClass.NORMAL, topic) >> slot & 1)
 
 
 def main() -> None:

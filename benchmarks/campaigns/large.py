@@ -9,7 +9,7 @@ with its connections closed, and another one joins. In the end it is judged what
 nothing twice, nothing out of order, nothing to the wrong subscriber; and nothing published while a
 subscription was active may be missing, but what a broker had that died.
 
-1,000 brokers take half an hour and 4 GB.
+64 brokers take a minute of a core.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from overlay.ids import LinkClass
 
 
 class Wanting(Protocol):
-    """Who wants an event, by level; see :meth:`ges.stack.Stack.mask_of`."""
+    """Who wants an event, by level; see :meth:`ges.node.BrokerNode.mask_of`."""
 
     def __call__(
         self, link_class: LinkClass, topic: bytes, below: int = LEVELS, common: int = 1

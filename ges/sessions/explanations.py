@@ -126,7 +126,7 @@ class _Answer:
     def _members(self, *, is_to_all: bool) -> Iterator[WhyMember]:
         cluster, link_class = self._cluster, self._request.link_class
         own = 1 << cluster.slot if cluster.slot is not None else 0
-        wanted = self._stack.mask_of(link_class, self._topic, self._request.realm)
+        wanted = self._stack.node.mask_of(link_class, self._topic, self._request.realm)
         for _, nearest in self._chosen():
             for slot in nearest:
                 wanted |= 1 << slot

@@ -8,7 +8,7 @@ the link, and in the end every part settles.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from overlay.ids import Nanos, Peer
@@ -95,3 +95,13 @@ class Part(Protocol):
     def settle(self, now: Nanos) -> list[Effect]:
         """Follow what other parts have changed; called after every input and all timers."""
         return []
+
+
+def earliest(deadlines: Iterable[Callable[[], Nanos | None]]) -> Nanos | None:
+    """Return the first of some deadlines, or None; a loop, as it is asked for after each input."""
+    found = None
+    for deadline in deadlines:
+        due = deadline()
+        if due is not None and (found is None or due < found):
+            found = due
+    return found

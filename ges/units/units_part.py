@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from ges.topology.part import MessageHandler, Part
+from ges.topology.part import MessageHandler, Part, earliest
 from ges.units.address import Address, in_cluster
 from ges.units.arcs import Arc
 from ges.units.contexts import Contexts
@@ -338,12 +338,7 @@ class UnitsPart(Part):
 
     def next_deadline(self) -> Nanos | None:
         """Return when something is due next, or None."""
-        earliest = None
-        for deadline in self._deadlines:  # a loop, as it is asked for after each input
-            due = deadline()
-            if due is not None and (earliest is None or due < earliest):
-                earliest = due
-        return earliest
+        return earliest(self._deadlines)
 
     def settle(self, now: Nanos) -> list[Effect]:
         """Follow the ring: who is steward, who is missing, and whether there is a slot for us."""

@@ -1,8 +1,8 @@
 """The machines of whole brokers in virtual time, without the streams of events between them.
 
 What brokers say to each other of units, links, profiles and statements is all here; an event is a
-question to the tables that they hold (:mod:`sims.experiments.walks`). So there is room for 10,000
-brokers, where :class:`sims.experiments.service.Service` has room for some hundred.
+question to the tables that they hold (:mod:`sims.experiments.walks`). So there is room for some
+1,000 brokers, where :class:`sims.experiments.service.Service` has room for some hundred.
 
 ::
 

@@ -10,14 +10,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 
 from ges.node import BrokerNode
 from ges.routing.entering import Entering
 from ges.routing.mask_plan import MaskPlan
-from ges.units.address import LEVELS
 from ges.wire.events import Duty, Head
-from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 
 NORMAL = LinkClass.NORMAL
@@ -49,7 +46,7 @@ def walk(brokers: Mapping[str, BrokerNode], source: str, topic: bytes) -> Walked
         raise NotByName(source)
     walked = Walked()
     own = 1 << gateways.slot
-    wanted = mask_of(node, NORMAL, topic)
+    wanted = node.mask_of(NORMAL, topic)
     if wanted & own:
         walked.delivered[source] += 1
     ways = [(source, Duty(1, 0, wanted & ~gateways.own, own))]
@@ -64,26 +61,10 @@ def walk(brokers: Mapping[str, BrokerNode], source: str, topic: bytes) -> Walked
             there = brokers[other]
             if copy.entering:
                 head = Head(NORMAL, 0, 1, 0, member.ring_id, copy, bytes(16), 1, 1, 0, topic)
-                copy = Entering(there.gateways, partial(mask_of, there)).duty(head)
+                copy = Entering(there.gateways, there.mask_of).duty(head)
             slot = there.gateways.slot
             if slot is not None and copy.destinations >> slot & 1:
                 walked.delivered[other] += 1
             ways.append((other, copy))
         assert walked.received.total() < MOST_COPIES, "copies come again and again"
     return walked
-
-
-def mask_of(
-    node: BrokerNode,
-    link_class: LinkClass,
-    topic: bytes,
-    below: int = LEVELS,
-    common: int = Realm.CLUSTER,
-) -> int:
-    """Return the members and the other units that want an event, as :meth:`ges.stack.Stack` does.
-
-    See :class:`ges.routing.entering.Wanting`.
-    """
-    index = node.profiles.index
-    found = index.certain_mask_of(link_class, topic, common) | index.unknown
-    return found | node.statements.mask_of(link_class, topic, below, common)

@@ -31,7 +31,7 @@ def unit_doubts(seed: int) -> list[str]:
     """A cluster far away is split: nobody knows at once what its halves want, and all comes."""
     rng = rng_for(seed, "stories", "unit-doubts")
     service, source = _two_worlds(6, HALF, seed)
-    there = [uid for uid in service.alive if service.brokers[uid].node.units.names == THERE]
+    there = _there(service)
     for uid in there:
         service.subscribe(uid)
     service.run(2)
@@ -49,7 +49,7 @@ def unit_waits(seed: int) -> list[str]:
     """More brokers join far away than there are slots: as long as some wait, all comes to all."""
     rng = rng_for(seed, "stories", "unit-waits")
     service, source = _two_worlds(8, FEW, seed)
-    there = [uid for uid in service.alive if service.brokers[uid].node.units.names == THERE]
+    there = _there(service)
     for uid in there:
         service.subscribe(uid)
     service.run(2)
@@ -67,7 +67,7 @@ def unit_floods(seed: int) -> list[str]:
     """More brokers join far away than there are slots, while events flow: nothing is lost."""
     rng = rng_for(seed, "stories", "unit-floods")
     service, source = _two_worlds(7, FEW, seed)
-    there = [uid for uid in service.alive if service.brokers[uid].node.units.names == THERE]
+    there = _there(service)
     topics = tuple(f"t{number}" for number in range(len(there)))
     for uid, topic in zip(there, topics, strict=True):
         service.subscribe(uid, topic)
@@ -91,6 +91,11 @@ def _two_worlds(n: int, limit: int, seed: int) -> tuple[Service, str]:
         service.run(0.5)
     service.rest_units(calm=2)
     return service, service.uids[1]
+
+
+def _there(service: Service) -> list[str]:
+    """Return the brokers in ``eu``."""
+    return [uid for uid in service.alive if service.brokers[uid].node.units.names == THERE]
 
 
 def _say(service: Service, uid: str, seconds: float, pause: float) -> None:
