@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import trio
 from trio.testing import MockClock
 
+from benchmarks.stage.memory_streams import MemoryNetwork
 from overlay.driver import Driver
 from overlay.ids import LinkClass, Nanos, Peer, nanos
 from overlay.links.link import Link
 from overlay.machine import Command, Fact
-from overlay.net.memory import MemoryNetwork
 from overlay.net.transport import Wire
 from overlay.queues.resend import STREAM_MESSAGES, Item
 from overlay.rng import rng_for

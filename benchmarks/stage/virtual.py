@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import trio
 
+from benchmarks.stage.memory_streams import MemoryNetwork, MemoryTransport
 from overlay.address import Address
 from overlay.errors import ConnectionFailed
 from overlay.ids import Nanos, nanos
-from overlay.net.memory import MemoryNetwork, MemoryTransport
 from overlay.net.transport import Wire
 from overlay.security.credentials import Credentials
 from overlay.security.identity import Identity

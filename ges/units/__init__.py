@@ -11,8 +11,7 @@ Units above the cluster
     ``units_held`` (the table of one level), ``contexts`` (the tables that one broker holds, and
     which of two counts), ``nodes`` (how one broker names them).
 Newcomers
-    ``placement`` (in which unit one is to stand), ``entry_rules`` (whom a broker lets in),
-    ``request_vector`` (what the papers' newcomers ask for).
+    ``placement`` (in which unit one is to stand), ``entry_rules`` (whom a broker lets in).
 Whole units that join another context
     ``room`` (its steward asks for room there), ``relocating`` (its brokers move, one after the
     other), ``relocated`` (where each comes to stand).

@@ -8,9 +8,10 @@ Benches: one part, and the test plays everybody else
     ``spread_net`` (brokers that do nothing but tell each other things), ``clusters`` (members and
     links put together by hand), ``overlays`` (simulated ones of several clusters, with clients).
 Values
-    ``packed`` (event frames), ``runs`` (of events), ``rows`` (of the trace), ``drawn_ring`` (what
-    the live page shows), ``strategies`` (wire messages for hypothesis), ``next_version`` (a broker
-    that speaks another version), ``next_command`` (``chordal`` with such brokers).
+    ``linear_filters`` (the rules of matching, one filter after the other), ``packed`` (event
+    frames), ``runs`` (of events), ``rows`` (of the trace), ``drawn_ring`` (what the live page
+    shows), ``strategies`` (wire messages for hypothesis), ``next_version`` (a broker that speaks
+    another version), ``next_command`` (``chordal`` with such brokers).
 On the network
     ``broker_thread`` (brokers for clients that do not run on trio), ``slow_proxy`` (delays
     what brokers send), ``tap`` (reads what goes over sockets), ``dns_server`` (answers as a test

@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 import trio
 
+from benchmarks.stage.memory_streams import MemoryNetwork
 from overlay.driver import Driver
 from overlay.ids import LinkClass, Nanos, Peer, nanos
 from overlay.limits import LIMITS, Limits
@@ -25,7 +26,6 @@ from overlay.machine import (
     OpenLink,
     Refused,
 )
-from overlay.net.memory import MemoryNetwork
 from overlay.net.transport import Transport, Wire
 from overlay.queues.resend import STREAM_MESSAGES, Item
 from overlay.wire.codec import FrameReader, FrameRun, MessageCodec

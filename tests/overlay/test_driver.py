@@ -10,6 +10,7 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
+from benchmarks.stage.memory_streams import MemoryStream
 from benchmarks.stage.waiting import until
 from overlay.ids import LinkClass, Peer, nanos
 from overlay.machine import (
@@ -24,7 +25,6 @@ from overlay.machine import (
     Refused,
     Send,
 )
-from overlay.net.memory import MemoryStream
 from overlay.net.transport import TcpTransport
 from overlay.queues.resend import ACK_FRAMES, Resume
 from overlay.wire.frames import EVENT, PROTOCOL_VERSION, frame

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from ges.matching.engine import Engine
 from ges.matching.exact_topics import ExactTopics
 from ges.matching.filter_tree import FilterTree
-from ges.matching.linear import LinearFilters, does_match
 from ges.matching.mask_index import MAX_MEMBERS, MaskIndex
 from ges.matching.topic_filters import TopicFilters, is_wild
 from ges.wire.topics import check_filter, check_topic
+from tests.helpers.linear_filters import LinearFilters, does_match
 
 LEVELS = ["a", "b", "", "$s"]
 topics = st.lists(st.sampled_from(LEVELS), min_size=1, max_size=5).map("/".join).filter(bool)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ges.matching.filter_tree import FilterTree
-from ges.matching.linear import does_match
 from ges.wire.topics import check_filter, check_topic
+from tests.helpers.linear_filters import does_match
 
 LEVELS = ["a", "b", "", "$s"]
 topics = st.lists(st.sampled_from(LEVELS), min_size=1, max_size=5).map("/".join).filter(bool)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ges.matching import changes as module
 from ges.matching.changes import Changes
 from ges.matching.filter_tree import filter_cost
-from ges.matching.linear import does_match
 from ges.matching.topic_cache import TopicCache
+from tests.helpers.linear_filters import does_match
 
 LIMIT = 10_000
 

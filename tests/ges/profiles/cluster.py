@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
-from ges.matching.linear import does_match
 from ges.profiles.activity import Active
 from ges.profiles.exchange import Act, ProfileExchange, SendTo, TellAll
 from ges.profiles.interest import CLASS_BITS, interest_in
@@ -21,6 +20,7 @@ from ges.wire.profile_messages import (
 )
 from overlay.ids import LinkClass, nanos
 from overlay.machine import Message
+from tests.helpers.linear_filters import does_match
 
 Key = int
 MILLISECOND = nanos(0.001)

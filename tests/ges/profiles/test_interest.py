@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ges.errors import TopicError
-from ges.matching.linear import does_match
 from ges.profiles.covering import CoverTree
 from ges.profiles.interest import (
     CLASS_BITS,
@@ -26,6 +25,7 @@ from ges.wire.profile_messages import Interest
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from tests.ges.profiles.cluster import FILTERS, TOPICS
+from tests.helpers.linear_filters import does_match
 
 interests = st.builds(
     interest_in,

@@ -7,12 +7,12 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ges.matching.linear import does_match
 from ges.retained.topic_tree import TopicTree
 from ges.retained.values import CLEARED_MS, NANOS_PER_MILLI, VALUE_BYTES, RetainedValues
 from ges.wire.event_runs import EventRun
 from ges.wire.events import pack_event, read_head
 from overlay.ids import LinkClass
+from tests.helpers.linear_filters import does_match
 
 NOW = 1_800_000_000 * 10**9
 SECOND = 10**9

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ges.matching import changes as changes_module
-from ges.matching.linear import does_match
 from ges.routing import audience as module
 from ges.routing import holdings
 from ges.routing.audience import Audience
@@ -24,6 +23,7 @@ from ges.wire.delivered import MAX_MATCHES
 from overlay.ids import LinkClass, Nanos
 from overlay.wire.frames import Bytes
 from tests.helpers.clusters import realms_alone, sharing_alone
+from tests.helpers.linear_filters import does_match
 
 NORMAL, SECURE, EXPRESS = LinkClass.NORMAL, LinkClass.SECURE, LinkClass.EXPRESS
 

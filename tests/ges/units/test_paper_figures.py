@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from ges.units.request_vector import (
+from overlay.errors import ConfigError
+from tests.ges.units.request_vector import (
     AskNext,
     Connected,
     Failed,
@@ -20,7 +21,6 @@ from ges.units.request_vector import (
     place,
     why_unit_may_not,
 )
-from overlay.errors import ConfigError
 
 
 def at(text: str) -> Path:

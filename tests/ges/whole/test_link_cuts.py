@@ -12,6 +12,7 @@ import trio
 from trio.testing import MockClock
 
 from benchmarks.stage.brokers import Brokers, attach
+from benchmarks.stage.memory_streams import MemoryStream
 from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
@@ -20,7 +21,6 @@ from overlay.address import parse_url
 from overlay.ids import LinkClass
 from overlay.links.link import Link
 from overlay.net.connection import Connection
-from overlay.net.memory import MemoryStream
 from overlay.net.tls_stream import TlsStream
 from overlay.security.identity import Role
 from tests.ges.conftest import Issue

@@ -18,12 +18,12 @@ import trio
 from trio.testing import MockClock
 
 from benchmarks.stage.brokers import Brokers, attach
+from benchmarks.stage.memory_streams import MemoryStream
 from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Client, Subscription
 from overlay.address import parse_url
-from overlay.net.memory import MemoryStream
 
 LATENCIES_MS = (3, 10, 40)
 MAX_GUESTS = 4  #: brokers that come and go

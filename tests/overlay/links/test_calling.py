@@ -8,9 +8,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from benchmarks.stage.memory_streams import MemoryStream
 from overlay.errors import ConnectionFailed
 from overlay.machine import LinkDown, LinkRefused, LinkUp, OpenLink, Refused
-from overlay.net.memory import MemoryStream
 from tests.helpers.stations import Overlay
 
 Calls = list[MemoryStream]

@@ -8,10 +8,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from benchmarks.stage.memory_streams import _Inbox
 from overlay.ids import LinkClass, nanos
 from overlay.links.stillness import STILL_SECONDS
 from overlay.machine import Closed, CloseLink
-from overlay.net.memory import _Inbox
 from overlay.wire.frames import EVENT, frame
 from tests.helpers.stations import Overlay, Station
 

@@ -6,9 +6,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from benchmarks.stage.memory_streams import MemoryStream
 from overlay.ids import LinkClass, nanos
 from overlay.machine import Closed, CloseLink, LinkDown, OpenLink
-from overlay.net.memory import MemoryStream
 from overlay.queues import resend
 from overlay.wire.frames import EVENT, frame
 from tests.helpers.stations import Overlay, Station
