@@ -201,7 +201,7 @@ class BrokerNode:
         """
         index, statements = self.profiles.index, self.statements
         unknown = index.unknown
-        if unknown and link_class is LinkClass.SECURE:
+        if unknown and link_class.is_secret:
             unknown &= self.gateways.tables[link_class].nodes
         found = index.certain_mask_of(link_class, topic, common) | unknown
         return found | statements.mask_of(link_class, topic, below, common)
@@ -243,7 +243,7 @@ class BrokerNode:
         if take is not None:
             return take((event.uid, event.link_class), event.message, now)
         # The ring's messages count on normal links alone.
-        return self.ring.handle(event, now) if event.link_class is LinkClass.NORMAL else []
+        return self.ring.handle(event, now) if event.link_class.is_base else []
 
     def _deliver(self, uid: str, message: Message, now: Nanos) -> list[Effect]:
         """Take what a member has sent that is not linked to here."""
@@ -254,7 +254,7 @@ class BrokerNode:
 
     def _take_link(self, event: LinkUp | LinkDown | LinkRefused, now: Nanos) -> list[Effect]:
         effects: list[Effect] = []
-        if event.link_class is LinkClass.NORMAL:
+        if event.link_class.is_base:
             effects += self._take_normal_link(event, now)
         for part in self.parts:
             effects += part.on_link(event, now)
@@ -276,7 +276,7 @@ class BrokerNode:
     def _finish(self, effects: list[Effect], now: Nanos) -> list[Effect]:
         """Let all parts follow what was decided: links that the ring closes, and facts."""
         for effect in tuple(effects):
-            if isinstance(effect, CloseLink) and effect.link_class is LinkClass.NORMAL:
+            if isinstance(effect, CloseLink) and effect.link_class.is_base:
                 self._normal_links.pop(effect.uid, None)
                 for part in self.parts:
                     effects += part.on_close(effect, now)

@@ -221,7 +221,7 @@ class Stack:
             raise ProtocolError("a delivery from a broker")
 
     def _take_run(self, line: Line, run: EventRun) -> None:
-        if run.head.secure and line.link_class is not LinkClass.SECURE:
+        if run.head.secure and not line.link_class.is_secret:
             raise ProtocolError("a secure event on a link that is not")
         if not run.head.express and (known := line.arrived(run.count)):
             self.counters["events_received_twice"] += known
@@ -240,7 +240,7 @@ class Stack:
     def _take_detour(self, line: Line, body: bytes) -> None:
         way, event = read_route(body)
         head = read_head(event)
-        if head.secure and line.link_class is not LinkClass.SECURE:
+        if head.secure and not line.link_class.is_secret:
             raise ProtocolError("a secure event on its way over links that are not")
         if self._topics.problem(head.topic) is not None:
             line.arrived(0 if head.express else 1)
@@ -255,7 +255,7 @@ class Stack:
 
     def heard(self, line: Line) -> None:
         """What came over a normal link is a sign of life."""
-        if line.link_class is LinkClass.NORMAL:
+        if line.link_class.is_base:
             self.node.ring.heard(line.peer.uid, self.now())
 
     def on_changes(self) -> None:

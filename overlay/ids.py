@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import re
 from enum import StrEnum
-from typing import Annotated, NewType
+from typing import Annotated, NewType, Self
 
 import msgspec
 
@@ -43,11 +43,42 @@ WireCount = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class LinkClass(StrEnum):
-    """Class of a link and of the events that ask for it (paper 004, section 3.3)."""
+    """Class of a link and of the events that ask for it (paper 004, section 3.3).
 
-    NORMAL = "normal"  #: plain TCP
-    EXPRESS = "express"  #: a connection of its own beside a normal link whose latency is in range
-    SECURE = "secure"  #: mutually authenticated TLS 1.3 under the overlay's own authority
+    A normal link is plain TCP, or TLS in a closed ring. An express link is a connection of its own
+    beside a normal one whose latency is in range. A secure link is mutually authenticated TLS 1.3
+    under the overlay's own authority. The table says how they differ, so that no other place need
+    compare them.
+    """
+
+    #           word       reliable  ordered  secret  timed  may wait  base
+    NORMAL = "normal", True, True, False, False, False, True
+    EXPRESS = "express", False, False, False, True, False, False
+    SECURE = "secure", True, True, True, False, True, False
+
+    is_reliable: bool  #: events that a lost link has swallowed are sent again
+    is_ordered: bool  #: events of one publisher come in the order of their numbers, each once
+    is_secret: bool  #: nothing of an event goes over a link or hop of another class
+    is_timed: bool  #: a link has a connection for itself, an event a budget of time, and no memory
+    may_wait: bool  #: an event waits at its broker for a path, if its publisher says how long
+    is_base: bool  #: links carry the protocol, and links of other classes stand beside them
+
+    def __new__(
+        cls,
+        word: str,
+        is_reliable: bool = False,
+        is_ordered: bool = False,
+        is_secret: bool = False,
+        is_timed: bool = False,
+        may_wait: bool = False,
+        is_base: bool = False,
+    ) -> Self:
+        """Make a row of the table."""
+        found = str.__new__(cls, word)
+        found._value_ = word
+        found.is_reliable, found.is_ordered, found.is_secret = is_reliable, is_ordered, is_secret
+        found.is_timed, found.may_wait, found.is_base = is_timed, may_wait, is_base
+        return found
 
 
 class Peer(msgspec.Struct, frozen=True, array_like=True):

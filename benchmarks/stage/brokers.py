@@ -14,7 +14,6 @@ from benchmarks.stage.waiting import FIND_SECONDS, until
 from ges.broker import Broker, BrokerConfig
 from ges.client import Client, connect
 from overlay.address import Address, parse_url
-from overlay.ids import LinkClass
 from overlay.net.transport import MakeTransport, TcpTransport
 from ring.invariants import Snapshot, ring_findings
 
@@ -104,7 +103,7 @@ def attach(broker: Broker, **settings: Any) -> AbstractAsyncContextManager[Clien
 
 def secure_uids(broker: Broker) -> set[str]:
     """Return the uids at the other end of a broker's secure links that are up."""
-    return {uid for uid, link_class in broker.driver.links if link_class is LinkClass.SECURE}
+    return {uid for uid, link_class in broker.driver.links if link_class.is_secret}
 
 
 def hang(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:

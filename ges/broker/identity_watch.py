@@ -22,7 +22,7 @@ from ges.topology.parallel_links import RenewLinks
 from ges.wire.status import IdentityStatus
 from overlay.driver import Driver
 from overlay.errors import IdentityError
-from overlay.ids import LinkClass, Nanos, nanos, short
+from overlay.ids import Nanos, nanos, short
 from overlay.machine import Closed
 from overlay.security.credentials import Credentials
 from overlay.security.identity import Identity, PeerIdentity, load_identity
@@ -163,7 +163,7 @@ class IdentityWatch:
         uids = tuple(
             uid
             for (uid, link_class), link in self._driver.links.items()
-            if link_class is LinkClass.SECURE and link.since_ns < self._renewed_ns
+            if link_class.is_secret and link.since_ns < self._renewed_ns
         )
         if uids:
             self._asked_ns = now

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from ges.node import BrokerNode
 from ges.wire.status import LinkStatus, RelayPathStatus
-from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos
+from overlay.ids import NANOS_PER_SECOND, Nanos
 from overlay.links.link import Link
 from overlay.multigraph.weights import LinkKey
 from overlay.security.identity import PeerIdentity
@@ -84,7 +84,7 @@ def _status(
         cost_ms=_ms(cost) if cost is not None else None,
         carries=node.declared.carries(link.peer),
         declared=node.declared.is_named(uid),
-        demoted=link_class is LinkClass.EXPRESS and not node.survey.is_express(uid),
+        demoted=link_class.is_timed and not node.survey.is_express(uid),
     )
 
 

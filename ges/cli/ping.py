@@ -65,7 +65,7 @@ def ping(
     wanted = [LinkClass(each) for each in classes]
     if not wanted:
         is_secure = broker.startswith("chordals:")
-        wanted = [c for c in LinkClass if is_secure or c is not LinkClass.SECURE]
+        wanted = [c for c in LinkClass if is_secure or not c.is_secret]
     here, found, missed = run_async(
         ping_all,
         broker,

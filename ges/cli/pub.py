@@ -115,14 +115,15 @@ def pub(
     """
     if lines and payload != "-":
         raise click.UsageError("--lines needs PAYLOAD to be -, for standard input")
-    if park is not None and link_class != LinkClass.SECURE.value:
+    traits = LinkClass(link_class)
+    if park is not None and not traits.may_wait:
         raise click.UsageError("--park is for --class secure")
-    if budget is not None and link_class != LinkClass.EXPRESS.value:
+    if budget is not None and not traits.is_timed:
         raise click.UsageError("--budget is for express events; add --class express")
-    if (retain or ttl is not None) and link_class == LinkClass.EXPRESS.value:
+    if (retain or ttl is not None) and traits.is_timed:
         raise click.UsageError("--retain and --ttl are not for express events")
     names = check_names(to.split(",")) if to is not None else ()
-    if names and link_class != LinkClass.NORMAL.value:
+    if names and not traits.is_base:
         raise click.UsageError("--to is for --class normal")
     if names and (retain or realm != "all"):
         raise click.UsageError("--to goes neither with --retain nor with --realm")

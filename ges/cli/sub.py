@@ -263,7 +263,7 @@ def as_json_line(event: Event) -> bytes:
         row["retained"] = True
     if event.traceparent:
         row["traceparent"] = event.traceparent
-    if event.link_class is LinkClass.EXPRESS:
+    if event.link_class.is_timed:
         row |= {
             "late": event.late,
             "express_path": event.express_path,

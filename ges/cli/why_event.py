@@ -41,7 +41,7 @@ def event_name(text: str, link_class: LinkClass) -> EventName | None:
         if its_class not in list(LinkClass):
             raise ConfigError(f"{text}: the class is normal or secure, not {its_class}")
         link_class = LinkClass(its_class)
-    if link_class is LinkClass.EXPRESS:
+    if link_class.is_timed:
         raise ConfigError(f"{text}: brokers keep nothing of express events")
     if int(number) == 0:
         raise ConfigError(f"{text}: the events of a publisher are numbered from 1")

@@ -248,13 +248,13 @@ class Client:
             )
         if options is not None and options.to:
             self._check_named(link_class)
-        if budget is not None and link_class is not EXPRESS:
+        if budget is not None and not link_class.is_timed:
             raise ConfigError(f"a budget is for express events, this one is {link_class}")
         if self._state.refusals:
             self._state.raise_refusal()
-        if link_class is NORMAL:
+        if link_class.is_base:
             stream = self._normal
-        elif link_class is EXPRESS:
+        elif link_class.is_timed:
             stream = self._express
         elif self._state.secure:
             stream = self._secure
@@ -267,7 +267,7 @@ class Client:
         if connection is None or run.turn_bytes <= 0:
             connection = await self._next_turn(stream)
             run.close()  # another task may have published
-        if link_class is EXPRESS:
+        if link_class.is_timed:
             size = self._publish_express(connection, encoded, packed, payload, budget, options)
             run.turn_bytes -= size
         else:
@@ -294,7 +294,7 @@ class Client:
 
     def _check_lasting(self, link_class: LinkClass) -> None:
         """Check that an event can be retained, or have an end."""
-        if link_class is EXPRESS:
+        if link_class.is_timed:
             raise ConfigError(
                 "an express event is not retained and has no ttl: it has a budget, and is of no "
                 "use later; publish it as normal"
@@ -307,7 +307,7 @@ class Client:
 
     def _check_named(self, link_class: LinkClass) -> None:
         """Check that an event can be for named clients."""
-        if link_class is not NORMAL:
+        if not link_class.is_base:
             raise ConfigError(f"an event to named clients is of class normal, not {link_class}")
         if not self._state.takes_names:
             raise PublishRefused(
@@ -621,7 +621,7 @@ def _as_bytes(payload: object) -> bytes:
 
 
 def _park_ms(seconds: float, link_class: LinkClass) -> int:
-    if link_class is not LinkClass.SECURE or not 0 < seconds <= MAX_PARK_SECONDS:
+    if not link_class.may_wait or not 0 < seconds <= MAX_PARK_SECONDS:
         raise ConfigError(
             f"park is for secure events, and up to {MAX_PARK_SECONDS:.0f} seconds; not {seconds}"
         )

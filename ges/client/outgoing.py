@@ -97,7 +97,7 @@ class OutgoingStream:
         """Return the next event as a whole frame; all parts have been checked."""
         self.sequence += 1
         if attributes or park_ms or options is not None:
-            secure, more = self.link_class is LinkClass.SECURE, (options or NO_OPTIONS)._asdict()
+            secure, more = self.link_class.is_secret, (options or NO_OPTIONS)._asdict()
             key = self._publisher, self._incarnation, self.sequence
             body = pack_event(secure, *key, now, topic, attributes, payload, park_ms, **more)
             return frame(EVENT, body)

@@ -191,7 +191,7 @@ class ClientState:
     def unconfirmed(self, now: int) -> Iterator[bytes]:
         """Yield the events that this broker is to be sent again; ``now`` is unix time, in ns."""
         for link_class, stream in self.outgoing.items():
-            if link_class is not LinkClass.SECURE or self.secure:
+            if not link_class.is_secret or self.secure:
                 yield from stream.again(self._refused.get(link_class, set()), now)
 
     def lose(self) -> None:

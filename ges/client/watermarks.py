@@ -34,7 +34,7 @@ class Watermarks:
 
     def move(self) -> None:
         """The client is attached to another broker now."""
-        express = ((k, n) for k, n in self._latest.items() if k[2] is LinkClass.EXPRESS)
+        express = ((k, n) for k, n in self._latest.items() if not k[2].is_ordered)
         self._before = dict(express)
 
     def marks(self) -> Iterator[Mark]:
@@ -45,9 +45,9 @@ class Watermarks:
         told = 0
         for key in reversed(self._latest):
             publisher, incarnation, link_class = key
-            if link_class is LinkClass.EXPRESS:
+            if not link_class.is_reliable:
                 continue
-            is_secure = link_class is LinkClass.SECURE
+            is_secure = link_class.is_secret
             yield Mark(bytes.fromhex(publisher), incarnation, is_secure, self._latest[key])
             told += 1
             if told == MAX_MARKS:
@@ -63,13 +63,13 @@ class Watermarks:
         last = events[-1]
         key = (last.publisher, last.incarnation, last.link_class)
         newest, had = last.sequence, self._latest.pop(key, None)
-        if had is not None and last.link_class is LinkClass.EXPRESS:
+        if had is not None and not last.link_class.is_ordered:
             had = self._before.pop(key, None)
         if had is not None and events[0].sequence <= had:
             events = [event for event in events if event.sequence > had]
             if newest <= had:
                 newest = had
-                if last.link_class is LinkClass.EXPRESS:
+                if not last.link_class.is_ordered:
                     self._before[key] = had
         self._latest[key] = newest
         if len(self._latest) > MAX_PUBLISHERS:

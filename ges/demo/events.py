@@ -151,6 +151,4 @@ def _counters(statuses: Sequence[Status]) -> Counter[str]:
 
 def _ciphers(statuses: Sequence[Status]) -> tuple[str, ...]:
     links = (link for status in statuses for link in status.links)
-    return tuple(
-        sorted({link.cipher or "none" for link in links if link.link_class is LinkClass.SECURE})
-    )
+    return tuple(sorted({link.cipher or "none" for link in links if link.link_class.is_secret}))

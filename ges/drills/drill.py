@@ -23,7 +23,7 @@ from ges.operations.walk import Walk, call_url, walk_ring
 from ges.wire.status import Status
 from overlay.address import parse_url
 from overlay.errors import ChordalError
-from overlay.ids import NANOS_PER_SECOND, LinkClass, short
+from overlay.ids import NANOS_PER_SECOND, short
 from overlay.rng import rng_for
 from overlay.trace_schema import Deed, Incident
 from overlay.wording import counted
@@ -309,7 +309,7 @@ def _round_trips(brokers: Iterable[Status]) -> list[float]:
     trips: dict[frozenset[str], float] = {}
     for status in brokers:
         for link in status.links:
-            if link.rtt_ms is not None and link.link_class is LinkClass.NORMAL:
+            if link.rtt_ms is not None and link.link_class.is_base:
                 ends = frozenset((status.uid, link.uid))
                 trips[ends] = min(trips.get(ends, link.rtt_ms), link.rtt_ms)
     found = sorted(round(trip, 4) for trip in trips.values())

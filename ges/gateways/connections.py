@@ -36,7 +36,7 @@ def claims_of(nodes: Iterable[int], edges: Iterable[tuple[int, UnitEdge]], silen
     size: Counter[int] = Counter()
     for node, edge in edges:
         size[node] += 1
-        if edge.link_class is NORMAL and node in told:
+        if edge.link_class.is_base and node in told:
             told[node][edge.node] += edge.count
     return {
         node: None if silent >> node & 1 or size[node] >= MAX_EDGES else found
@@ -66,7 +66,7 @@ def connections(
     for uid, slot in slots.items():
         state = states.get(uid)
         for gate in state.gates if state is not None else ():
-            if gate.link_class is NORMAL and gate.node in claims:
+            if gate.link_class.is_base and gate.node in claims:
                 links[slot, gate.node] += gate.count
     _add_beside(links, claims)
     for level in sorted(own):  # what is below is known by then

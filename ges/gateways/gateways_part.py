@@ -224,7 +224,7 @@ class GatewaysPart(Part):
         Express events go to one with a normal link where there is no express one.
         """
         found = self._own_links.gates.first(node, link_class, without)
-        if found is None and link_class is EXPRESS:
+        if found is None and link_class.is_timed:
             return self._own_links.gates.first(node, NORMAL, without)
         return found
 
@@ -375,8 +375,8 @@ class GatewaysPart(Part):
         normal = self._graph(NORMAL)
         changed = False
         for link_class, table in self.tables.items():
-            fallback = normal if link_class is EXPRESS else None
-            graph = normal if link_class is NORMAL else self._graph(link_class)
+            fallback = normal if link_class.is_timed else None
+            graph = normal if link_class.is_base else self._graph(link_class)
             moves = table.update(graph, fallback)
             if moves.changed or moves.onto:
                 changed = True

@@ -133,7 +133,7 @@ class OwnLinks:
         for link_class, up in self._up.items():
             if uid not in up or self._is_revoked(uid):
                 continue
-            if link_class is not EXPRESS or self._survey.is_express(uid):
+            if not link_class.is_timed or self._survey.is_express(uid):
                 yield link_class
 
     def _beyond(self) -> Iterator[tuple[int, LinkKey]]:
@@ -154,7 +154,7 @@ class OwnLinks:
         if self._level_costs:
             return 0
         cost = self._survey.cost_ns(key)
-        if cost is None and key[1] is SECURE:  # beside the normal one, and much like it
+        if cost is None and key[1].is_secret:  # beside the normal one, and much like it
             cost = self._survey.cost_ns((key[0], NORMAL))
         if cost is None and held is not None:
             return held

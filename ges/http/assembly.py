@@ -174,7 +174,7 @@ def _link(
         queued_bytes=sum(link.queued_bytes for link in links),
         resets=max(link.resets for link in links),
         events_per_s=_rounded(sum(rates)) if rates else None,
-        failed=is_failed and key[2] is LinkClass.NORMAL,
+        failed=is_failed and key[2].is_base,
         demoted=any(link.demoted for link in links),
     )
 

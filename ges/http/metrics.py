@@ -91,7 +91,7 @@ class _Scrape(Collector):
 
     def _ring(self) -> Iterator[Metric]:
         status = self._status
-        normal = {link.uid for link in status.links if link.link_class is LinkClass.NORMAL}
+        normal = {link.uid for link in status.links if link.link_class.is_base}
         wanted = {member.uid for member in (*status.left, *status.right)}
         linked = len(wanted & normal)
         yield self._gauge("on_ring", "1 on the ring, 0 not.", status.member is not None)

@@ -26,7 +26,6 @@ from ges.http.sightings import Sighting
 from ges.wire.status import Status
 from overlay.address import Address, parse_url
 from overlay.errors import ChordalError
-from overlay.ids import LinkClass
 from overlay.machine import Fact
 from overlay.trace_schema import Incident
 from ring.facts import NeighboursChanged, Suspected
@@ -249,5 +248,5 @@ class Observer:
 
 
 def _degrees(links: list[LinkPicture]) -> Counter[str]:
-    normal = [link for link in links if link.link_class is LinkClass.NORMAL and not link.failed]
+    normal = [link for link in links if link.link_class.is_base and not link.failed]
     return Counter(uid for link in normal for uid in (link.a, link.b))

@@ -29,7 +29,7 @@ def multigraph(brokers: Iterable[Status]) -> Multigraph:
                 back = told.get(other, {}).get((uid, link_class))
                 if its_class is not link_class or uid > other or back is None:
                     continue
-                if link_class is LinkClass.NORMAL or graph.has(uid, other, LinkClass.NORMAL):
+                if link_class.is_base or graph.has(uid, other, LinkClass.NORMAL):
                     graph.put(uid, other, link_class, worse(weights, back))
     return graph
 
@@ -44,7 +44,7 @@ def resilience_of(brokers: Iterable[Status]) -> dict[LinkClass, Resilience]:
     found = {}
     for link_class in LinkClass:
         uids = [status.uid for status in brokers]
-        if link_class is not LinkClass.NORMAL:
+        if not link_class.is_base:
             uids = [uid for uid in uids if graph.near(uid, link_class)]
         links = {uid: [o for o in uids if o in graph.near(uid, link_class)] for uid in uids}
         found[link_class] = measure(links)

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ges.wire.status import Status
-from overlay.ids import LinkClass
 from overlay.rng import rng_for
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def live_links(brokers: Iterable[Status]) -> dict[str, list[str]]:
     A link that one end alone reports has just been opened or lost, or its other end was not met.
     """
     ends = {
-        status.uid: {link.uid for link in status.links if link.link_class is LinkClass.NORMAL}
+        status.uid: {link.uid for link in status.links if link.link_class.is_base}
         for status in brokers
     }
     return {

@@ -139,7 +139,7 @@ class Express:
     def pass_on(self, line: Line, way: Path, head: Head, body: bytes) -> None:
         """Pass on an event between two others that came over ``line``, over links of its class."""
         event = _body(body, head.budget_us, head.spent_us + self._hop_us(line))
-        if line.link_class is not LinkClass.EXPRESS:
+        if not line.link_class.is_timed:
             event[FLAGS_AT] |= ROUGH_FLAG
         self._send(way, event, line.link_class)
 
@@ -228,7 +228,7 @@ class Express:
         for uid, duty in onward:
             way, link_class = self._hops.to(uid)
             copy = bytearray(redirected(bytes(event), flags, head.hops + 1, 0, head.source, duty))
-            if link_class is not LinkClass.EXPRESS:
+            if not link_class.is_timed:
                 copy[FLAGS_AT] |= ROUGH_FLAG
                 self._counters["express_over_normal"] += 1
             self._send(way, copy, link_class)

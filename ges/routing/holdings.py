@@ -141,7 +141,7 @@ def mended(
 def _may(recipient: Recipient, link_class: LinkClass) -> bool:
     """Say whether events of that class may travel on a client's hop."""
     is_secure = recipient.client is not None and recipient.client.secure
-    return link_class is not LinkClass.SECURE or is_secure
+    return not link_class.is_secret or is_secure
 
 
 def _row_of(recipient: Recipient, numbers: list[int], owner: Holding | None = None) -> Row:

@@ -15,7 +15,6 @@ from ges.wire.delivered import MAX_MATCHES, pack_matches
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Head
 from ges.wire.names import name_filter
-from overlay.ids import LinkClass
 from overlay.wire.frames import DELIVERY, frame_start
 
 
@@ -52,12 +51,12 @@ class Named:
         head, names = event.head, event.names()
         plain = event.ungrouped().named(())
         for client, numbers in self._recipients(names).items():
-            if head.link_class is LinkClass.SECURE and not client.secure:
+            if head.link_class.is_secret and not client.secure:
                 continue
             known = plain if client.retains else plain.untimed()
             matches = pack_matches(tuple(numbers)[:MAX_MATCHES])
             start = frame_start(DELIVERY, len(matches) + len(known.frames))
-            is_droppable = head.link_class is not LinkClass.SECURE
+            is_droppable = not head.link_class.is_secret
             item = b"".join((start, matches, known.frames))
             client.connection.send(item, 1 if is_droppable else 0)
             self._counters["events_delivered"] += 1

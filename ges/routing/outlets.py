@@ -63,7 +63,7 @@ class EventLines(Mapping[LinkKey, Line]):
     def declared(self) -> Iterator[Line]:
         """The normal links that are named, of those that have to be."""
         for (_, link_class), line in self.items():
-            if link_class is LinkClass.NORMAL and self.needs_name(line.peer):
+            if link_class.is_base and self.needs_name(line.peer):
                 yield line
 
     @overload

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from overlay.ids import LinkClass
 from overlay.multigraph.weights import LinkKey
 
 #: Uids of the brokers to pass, the last of them the one that it leads to.
@@ -28,5 +27,5 @@ class Paths:
     def round(self, key: LinkKey) -> Path | None:
         """Return the way round a failed link, if there is one."""
         uid, link_class = key
-        detour = self.detours.get(uid) if link_class is LinkClass.NORMAL else None
+        detour = self.detours.get(uid) if link_class.is_base else None
         return detour[1:] if detour is not None and self.goes_round(uid) else None

@@ -83,7 +83,7 @@ class Plans:
             return self.masks[link_class]
         if flags & FLOOD_FLAG:
             return self.flood
-        return self.secure if link_class is LinkClass.SECURE else self.normal
+        return self.secure if link_class.is_secret else self.normal
 
     def onward(self, duty: Duty, flags: int, link_class: LinkClass) -> Onward:
         """Return whom to pass an event to, and the duty of each; nobody while off the ring."""

@@ -45,7 +45,7 @@ class _Member:
 
     def takes(self, link_class: LinkClass) -> bool:
         """Say whether it wants events of that class, and they may go over its hop."""
-        if link_class is LinkClass.SECURE and not self.client.secure:
+        if link_class.is_secret and not self.client.secure:
             return False
         return self.only in (None, link_class)
 
@@ -91,7 +91,7 @@ class MembersHere:
         None: there is none, or all have had a later event of that publisher.
         """
         link_class = flow[2]
-        is_ordered = link_class is not LinkClass.EXPRESS
+        is_ordered = link_class.is_ordered
         found: _Member | None = None
         for member in self._members.values():
             if not member.takes(link_class):

@@ -276,7 +276,7 @@ class RecallLog:
             size = _bytes_of(part)
             # The topics of secure events are told nobody, and by its topic an edge cannot say
             # whether it wants an event for named clients. So all of these are sent.
-            is_listed = wanted.link_class is not LinkClass.SECURE and not part.head.is_named
+            is_listed = not wanted.link_class.is_secret and not part.head.is_named
             is_small = size <= room or not is_listed
             is_small = is_small and len(events) < MAX_SENT
             if not listed and (is_small or (is_first and not events)):

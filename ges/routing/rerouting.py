@@ -31,7 +31,7 @@ from ges.wire.events import (
 from ges.wire.source_route import read_route
 from overlay.ids import LinkClass, Nanos
 from overlay.queues.resend import Item
-from overlay.queues.streams import RELIABLE, Key
+from overlay.queues.streams import Key
 from overlay.wire.frames import DETOUR, EVENT, frame
 from ring.wire.messages import MAX_PATH
 
@@ -66,7 +66,7 @@ class Rerouting:
 
         Where it has left, or was declared dead, there is nothing to wait for.
         """
-        if key[1] in RELIABLE and not self._holding.hold(key, now):
+        if key[1].is_reliable and not self._holding.hold(key, now):
             self.on_orphans(key, self._holding.release(key), now)
 
     def on_orphans(self, key: Key, items: list[Item], now: Nanos) -> None:
@@ -106,7 +106,7 @@ class Rerouting:
             elif (way := self._paths.round(key)) is not None:
                 self._go_round(self._holding.release(key), way, NORMAL, now)
             elif (
-                link_class is SECURE
+                link_class.is_secret
                 and self._holding.may_go_round(key, now)
                 and (way := self._forwarding.way_round(key)) is not None
             ):

@@ -381,7 +381,7 @@ class Router:
     def _all_members(self, link_class: LinkClass) -> int:
         """Return the members and units that links of a class lead to, as a mask."""
         cluster = self._plans.cluster
-        if link_class is LinkClass.SECURE:
+        if link_class.is_secret:
             table = cluster.tables.get(link_class)
             return table.reached if table is not None else 0
         return cluster.known

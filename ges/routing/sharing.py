@@ -24,7 +24,6 @@ from ges.wire.event_runs import EventRun
 from ges.wire.events import Flow, Head
 from ges.wire.groups import Serving
 from ges.wire.realms import Realm
-from overlay.ids import LinkClass
 from overlay.wire.frames import DELIVERY, frame_start
 
 MAX_SLOT = 63
@@ -141,7 +140,7 @@ class Sharing:
 
     def send(self, run: EventRun, shares: Shares, plain: Mapping[Subscriber, bytes]) -> None:
         """Send clients what they get; ``plain``: numbers by which some of them get all of it."""
-        is_droppable = run.head.link_class is not LinkClass.SECURE
+        is_droppable = not run.head.link_class.is_secret
         for client, numbers in shares.numbers.items():
             always = _numbers_in(plain[client]) if client in plain else ()
             known = run if client.retains else run.untimed()

@@ -18,7 +18,6 @@ from ges.wire.why_event import (
     WhyEvent,
     WhyEventRequest,
 )
-from overlay.ids import LinkClass
 
 
 def look_up(stack: Stack, asker: Session, request: WhyEventRequest) -> WhyEvent:
@@ -36,7 +35,7 @@ def look_up(stack: Stack, asker: Session, request: WhyEventRequest) -> WhyEvent:
             break
         topic = found.topic.decode()
         reason = None
-        if link_class is LinkClass.SECURE and not asker.secure:
+        if link_class.is_secret and not asker.secure:
             reason = "the hop from the broker to this client is not secure"
         elif why_not_to_be_read(topic, asker.uid) is not None:
             reason = "it is a reply to another client"

@@ -198,7 +198,7 @@ class _Answer:
             units = [self._unit_name(node) for node in nearest if node >= UNIT_LIMIT]
             nearest = [node for node in nearest if node < UNIT_LIMIT]
             others = set(bits(index.mask(link_class, group.key))).difference(nearest)
-            shown = self._shown(group.filter, is_secret=link_class is SECURE)
+            shown = self._shown(group.filter, is_secret=link_class.is_secret)
             name = group.name if shown is not None else None
             yield WhyGroup(shown, name, tuple(nearest), tuple(sorted(others)), tuple(units))
 
@@ -247,7 +247,7 @@ class _Answer:
         """Return the way to a member, and what is wrong with it."""
         link_class = self._request.link_class
         if split.stuck >> slot & 1:
-            if link_class is SECURE:
+            if link_class.is_secret:
                 return (), "no all-secure path leads there"
             return (), "no path leads there: the event would wait here for one, for some seconds"
         slots, stack = self._cluster.slots, self._stack
@@ -318,15 +318,11 @@ class _Answer:
         elif not of_class:
             classes = sorted({str(only) for _, only, _, _ in matching})
             problem = f"what matches is for {' and '.join(classes)} events alone"
-        elif link_class is SECURE and not session.secure:
+        elif link_class.is_secret and not session.secure:
             problem = "the hop from its broker to it is not secure"
         elif recipient is None and member_of:
             problem = None
-        elif (
-            recipient is not None
-            and recipient.outlet is None
-            and link_class is not LinkClass.EXPRESS
-        ):
+        elif recipient is not None and recipient.outlet is None and link_class.is_ordered:
             problem = "it is being sent first what it has missed; then it gets this"
         elif recipient is None:
             problem = "it has gone"

@@ -15,7 +15,7 @@ from ges.stack import Stack
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Head
 from ges.wire.realms import Realm
-from overlay.ids import LinkClass, Nanos
+from overlay.ids import Nanos
 
 MAX_WAITING_BYTES = 1024 * 1024  #: of one client ...
 MAX_ALL_BYTES = 16 * 1024 * 1024  #: ... and of all
@@ -25,7 +25,7 @@ NO_SUCH_CLIENT = "no such client"
 
 def why_never(head: Head) -> str | None:
     """Return why an event can be for no named clients, wherever these are; or None."""
-    if head.link_class is not LinkClass.NORMAL:
+    if not head.link_class.is_base:
         return "an event to named clients is of class normal"
     if head.retain or head.realm < Realm.ALL:
         return "an event to named clients is not retained, and has no realm"

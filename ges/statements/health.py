@@ -58,7 +58,7 @@ def cluster_health(
         uid
         for uid in holders
         if (state := states.get(uid)) is not None
-        and any(gate.link_class is SECURE for gate in state.gates)
+        and any(gate.link_class.is_secret for gate in state.gates)
     }
     links = ((edge.a, edge.b) for edge in states.edges(SECURE, members))
     inside = [(a, b) for a, b in links if a in holders and b in holders]
@@ -84,7 +84,7 @@ def unit_health(
     inside = []
     for node, part in secured.items():
         for edge in part.edges:
-            if edge.link_class is not SECURE:
+            if not edge.link_class.is_secret:
                 continue
             if level_of(edge.node) >= level:
                 gates.add(node)

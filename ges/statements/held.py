@@ -113,7 +113,7 @@ class Statements:
 
     def _able(self, link_class: LinkClass, found: int) -> int:
         """Leave out the units in which nobody can take events of a class."""
-        if link_class is LinkClass.SECURE:
+        if link_class.is_secret:
             found &= ~self._by_health[SecureHealth.NONE]
         return found
 

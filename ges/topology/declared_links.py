@@ -168,7 +168,7 @@ class DeclaredLinks(Part):
 
     def on_link(self, event: LinkUp | LinkDown | LinkRefused, now: Nanos) -> list[Effect]:
         """Say that a link is named that has come up; try those again that are not."""
-        if event.link_class is not NORMAL:
+        if not event.link_class.is_base:
             return []
         if isinstance(event, LinkUp):
             return self._on_up(event, now)
@@ -183,7 +183,7 @@ class DeclaredLinks(Part):
 
     def on_close(self, close: CloseLink, now: Nanos) -> list[Effect]:
         """The ring closes a link."""
-        return self._drop(close.uid, now) if close.link_class is NORMAL else []
+        return self._drop(close.uid, now) if close.link_class.is_base else []
 
     def handle_timers(self, now: Nanos) -> list[Effect]:
         """Try again what is due."""
@@ -256,7 +256,7 @@ class DeclaredLinks(Part):
     def _on_declared(self, key: LinkKey, message: LinkDeclared, now: Nanos) -> list[Effect]:
         uid, link_class = key
         peer = self._normal.get(uid)
-        if link_class is NORMAL and peer is not None and uid not in self._theirs:
+        if link_class.is_base and peer is not None and uid not in self._theirs:
             self._theirs[uid] = peer.incarnation
             self.changes += 1
         return []

@@ -76,7 +76,7 @@ class Horizon:
         origin = message.origin
         trust = Trust.PASSED_ON
         if came_from == origin:
-            trust = Trust.SECURE if link_class is LinkClass.SECURE else Trust.DIRECT
+            trust = Trust.SECURE if link_class.is_secret else Trust.DIRECT
         known = self._tables.get(origin)
         if origin == self._own_uid:
             return None
@@ -107,11 +107,11 @@ class Horizon:
         table = self._tables.get(uid)
         if table is None:
             return set()
-        if link_class is LinkClass.NORMAL:
+        if link_class.is_base:
             if len(self._tables) > MAX_TABLES:
                 return self.forget(uid)
             table.trust = Trust.PASSED_ON
-        elif link_class is LinkClass.SECURE:
+        elif link_class.is_secret:
             table.trust = min(table.trust, Trust.DIRECT)
         return self._about(uid)
 
@@ -144,7 +144,7 @@ class Horizon:
             table = self._tables.get(here)
             if table is None:
                 continue
-            if link_class is LinkClass.SECURE and table.trust < Trust.SECURE:
+            if link_class.is_secret and table.trust < Trust.SECURE:
                 continue
             weights = table.links.get((there, link_class))
             if weights is None:

@@ -63,12 +63,12 @@ class ParallelLinks(Part):
         """Take note of a link of this class, and go where the normal link has gone."""
         if event.link_class is self._class:
             self._on_own_link(event, now)
-        elif event.link_class is LinkClass.NORMAL and isinstance(event, LinkDown):
+        elif event.link_class.is_base and isinstance(event, LinkDown):
             # What a link that broke has not brought over waits for the next one, and so does what
             # is under way on those beside it: they break with it.
             is_given_up = event.reason is Closed.UNWANTED
             return self._drop(event.uid, Closed.UNWANTED if is_given_up else Closed.LOST)
-        elif event.link_class is LinkClass.NORMAL and isinstance(event, LinkUp):
+        elif event.link_class.is_base and isinstance(event, LinkUp):
             peer = event.peer
             if peer.incarnation > self._lives.get(peer.uid, peer.incarnation):
                 # Nobody is at the other end of the one beside it, should it look up yet: a machine
@@ -163,7 +163,7 @@ class SecureLinks(ParallelLinks):
 
     def on_link(self, event: LinkUp | LinkDown | LinkRefused, now: Nanos) -> list[Effect]:
         """Ask for a link beside a normal one that has come up as well."""
-        if isinstance(event, LinkUp) and event.link_class is LinkClass.NORMAL:
+        if isinstance(event, LinkUp) and event.link_class.is_base:
             return [*super().on_link(event, now), *self.seek(event.peer.uid)]
         return super().on_link(event, now)
 

@@ -14,7 +14,7 @@ from ges.topology.revocation_lists import NoticeTaken, Outcome
 from ges.topology.secure_graph import SecureGraph
 from ges.topology.secure_graph_repair import Place, SecureGraphRepair
 from ges.wire.broker_messages import SecureState, SecureStatesWanted
-from overlay.ids import LinkClass, Nanos, Peer
+from overlay.ids import Nanos, Peer
 from overlay.machine import (
     CloseLink,
     Effect,
@@ -61,7 +61,7 @@ class SecurePart(Part):
 
     def on_link(self, event: LinkUp | LinkDown | LinkRefused, now: Nanos) -> list[Effect]:
         """Expect no answer from a broker that is linked no more."""
-        if isinstance(event, LinkDown) and event.link_class is LinkClass.NORMAL:
+        if isinstance(event, LinkDown) and event.link_class.is_base:
             self._repair.unlinked(event.uid)
         return []
 

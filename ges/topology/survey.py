@@ -91,7 +91,7 @@ class Survey:
         self._is_changed = True
         if _Timer.REFRESH not in self._timers:
             self._timers.set(_Timer.REFRESH, now + REFRESH_NS)
-        if link_class is not LinkClass.EXPRESS:
+        if not link_class.is_timed:
             self._new[uid] = None
             if _Timer.GREET not in self._timers:
                 self._timers.set(_Timer.GREET, now + GREET_NS)
@@ -103,9 +103,9 @@ class Survey:
             return
         self._probes.on_down(key, now, is_reset=is_reset)
         self._quick_probes.forget(key)
-        if link_class is LinkClass.EXPRESS:
+        if link_class.is_timed:
             self.express_range.forget(uid)
-        elif link_class is LinkClass.NORMAL:
+        elif link_class.is_base:
             self._near.forget(uid)
             self._heard.pop(uid, None)
         if self._steady.drop(key):
@@ -201,7 +201,7 @@ class Survey:
     @property
     def linked(self) -> set[str]:
         """Uids at the other end of normal links."""
-        return {uid for uid, c in self._probes.links if c is LinkClass.NORMAL}
+        return {uid for uid, c in self._probes.links if c.is_base}
 
     def take_changed(self) -> bool:
         """Say whether links or costs have changed since the last call."""
@@ -227,7 +227,7 @@ class Survey:
         floor = self._quick_probes.floor_ns(key)
         if not floor:
             floor = self._probes.floor_ns(key)
-            if key[1] is not LinkClass.EXPRESS:
+            if not key[1].is_timed:
                 beside = self._probes.floor_ns((key[0], LinkClass.EXPRESS))
                 floor = min(floor, beside) if beside or kernel_ns else floor
         return max(kernel_ns, floor // 2)
@@ -270,9 +270,9 @@ class Survey:
             return
         uid, link_class = key
         was_open = self.has_link(key)
-        if link_class is LinkClass.EXPRESS:
+        if link_class.is_timed:
             self.express_range.judge(uid, weights, now, agreed=self._probes.agreed(key, now))
-        elif link_class is LinkClass.NORMAL and self._near.judge(uid, weights, now):
+        elif link_class.is_base and self._near.judge(uid, weights, now):
             self._fast[uid] = None
         counts = self._steady.offer(key, weights, now)
         if self.has_link(key) != was_open:
@@ -292,7 +292,7 @@ class Survey:
     def has_link(self, key: LinkKey) -> bool:
         """There is a link that events of its class may use."""
         uid, link_class = key
-        is_up = self.is_express(uid) if link_class is LinkClass.EXPRESS else key in self._probes
+        is_up = self.is_express(uid) if link_class.is_timed else key in self._probes
         return is_up and self._carries(uid)
 
     def _refresh(self, pairs: Iterable[Ends]) -> None:
@@ -302,7 +302,7 @@ class Survey:
                 weights = self._horizon.weights(a, b, link_class)
                 if weights is None:
                     self.graph.remove(a, b, link_class)
-                elif link_class is LinkClass.NORMAL or self.graph.has(a, b, LinkClass.NORMAL):
+                elif link_class.is_base or self.graph.has(a, b, LinkClass.NORMAL):
                     self.graph.put(a, b, link_class, weights)
 
     # ── telling ───────────────────────────────────────────────────────────────────────────────

@@ -112,6 +112,6 @@ class SurveyPart(Part):
 
     def _on_end(self, uid: str, link_class: LinkClass, reason: Closed, now: Nanos) -> None:
         """A link has ended, and with a normal one those beside it; all count as it does."""
-        beside = (LinkClass.SECURE, LinkClass.EXPRESS) if link_class is LinkClass.NORMAL else ()
+        beside = (LinkClass.SECURE, LinkClass.EXPRESS) if link_class.is_base else ()
         for each in (link_class, *beside):
             self._survey.on_down((uid, each), now, is_reset=reason in RESETS)

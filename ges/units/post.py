@@ -15,7 +15,7 @@ from ges.topology.part import CommandHandler, MessageHandler, Part
 from ges.units.spread import Surroundings
 from ges.wire.unit_messages import Letter
 from overlay.errors import CodecError
-from overlay.ids import LinkClass, Nanos
+from overlay.ids import Nanos
 from overlay.machine import Command, Effect, Message, Send
 from overlay.multigraph.weights import LinkKey
 from overlay.wire.codec import MessageCodec
@@ -86,7 +86,7 @@ class Post(Part):
         return self.send(mail.uid, mail.message, mail.place)
 
     def _on_letter(self, key: LinkKey, letter: Letter, now: Nanos) -> list[Effect]:
-        if key[1] is not LinkClass.NORMAL or letter.origin == self._around.peer.uid:
+        if not key[1].is_base or letter.origin == self._around.peer.uid:
             return []
         if not self._is_ours(letter):
             if letter.hops >= MAX_HOPS:

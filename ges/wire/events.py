@@ -186,12 +186,12 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     @property
     def secure(self) -> bool:
         """It asks for secure links."""
-        return self.link_class is _SECURE
+        return self.link_class.is_secret
 
     @property
     def express(self) -> bool:
         """It asks for express links, and has a budget."""
-        return self.link_class is _EXPRESS
+        return self.link_class.is_timed
 
     @property
     def flood(self) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import trio
 
 from overlay.errors import NoTlsError, ProtocolError, UntrustedError
-from overlay.ids import LinkClass, Nanos, Peer, uid_of
+from overlay.ids import Nanos, Peer, uid_of
 from overlay.limits import Limits
 from overlay.links.counted_log import CountedLog
 from overlay.links.doorkeeper import Doorkeeper, site_of
@@ -301,7 +301,7 @@ def _judge_identity(hello: Hello, identity: PeerIdentity | None) -> Refusal | No
             # the numbers of that client's next events.
             is_proven = hello.secret is not None and uid_of(hello.secret) == hello.uid
             return None if is_proven else Refusal(Refused.NOT_AUTHENTICATED, UNPROVEN)
-        if hello.link_class is LinkClass.SECURE:
+        if hello.link_class.is_secret:
             return Refusal(Refused.NOT_AUTHENTICATED, "a secure link needs TLS")
         return None
     if identity.uid != hello.uid:

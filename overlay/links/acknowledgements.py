@@ -11,7 +11,7 @@ from typing import Generic
 from overlay.errors import ProtocolError
 from overlay.links.keeping import L
 from overlay.queues.resend import Ack, Resume
-from overlay.queues.streams import RELIABLE, Key, Streams
+from overlay.queues.streams import Key, Streams
 from overlay.wire.codec import MessageCodec
 
 
@@ -52,7 +52,7 @@ class Acknowledgements(Generic[L]):
             ProtocolError: this link has no stream, or it has begun already.
         """
         key = (link.peer.uid, link.link_class)
-        if link.link_class not in RELIABLE:
+        if not link.link_class.is_reliable:
             raise ProtocolError(f"{type(message).__name__} on a link without a stream")
         if isinstance(message, Ack):
             self._streams.on_ack(key, message)

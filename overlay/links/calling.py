@@ -77,7 +77,7 @@ class Caller:
         if self._is_severed(uid):
             self._fail(call, Refused.UNREACHABLE, SEVERED)
             return
-        if link_class is LinkClass.EXPRESS and not self._knows(uid, EXPRESS):
+        if link_class.is_timed and not self._knows(uid, EXPRESS):
             self._fail(call, Refused.OTHER_VERSION, "that broker knows no express links")
             return
         try:
@@ -118,7 +118,7 @@ class Caller:
         """
         request = call.request
         address = parse_url(request.url)
-        if self._certified_only or request.link_class is LinkClass.SECURE:
+        if self._certified_only or request.link_class.is_secret:
             address = Address(address.host, address.port, tls=True)
         for pause in PAUSES_SECONDS:
             try:

@@ -12,7 +12,7 @@ from functools import partial
 import trio
 
 from overlay.errors import ProtocolError
-from overlay.ids import LinkClass, short
+from overlay.ids import short
 from overlay.links.acknowledging import Acknowledging
 from overlay.links.counted_log import CountedLog
 from overlay.links.link import Link, Upper
@@ -80,7 +80,7 @@ class Conversation:
 
     async def _read(self, link: Link, reader: FrameReader) -> Closed:
         upper = self._upper
-        is_express = link.link_class is LinkClass.EXPRESS
+        is_express = link.link_class.is_timed
         try:
             chunk: bytes | bytearray = b"-"
             while chunk:
@@ -121,7 +121,7 @@ class Conversation:
 
     async def _take(self, link: Link, runs: list[FrameRun]) -> Closed | None:
         """Hand over what has come; returns why, if the other end says good-bye."""
-        first = None if link.link_class is LinkClass.EXPRESS else self._precedence
+        first = None if link.link_class.is_timed else self._precedence
         return await Sliced(self._taking.steps(link, runs), first).finish(
             self._turn, partial(self._acknowledging.note, link)
         )

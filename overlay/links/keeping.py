@@ -14,7 +14,7 @@ from overlay.links.counted_log import CountedLog
 from overlay.machine import Closed, CloseLink, Input, LinkDown, LinkUp
 from overlay.queues.outbox import FINISH_SECONDS, Outbox
 from overlay.queues.resend import ConnectionPart, Item
-from overlay.queues.streams import RELIABLE, Key, Streams
+from overlay.queues.streams import Key, Streams
 from overlay.wire.codec import MessageCodec
 from overlay.wire.frames import Bytes
 from overlay.wire.greetings import Goodbye, LinkTable
@@ -158,7 +158,7 @@ class Keeping(Generic[L]):
         key = (link.peer.uid, link.link_class)
         old = self.up.get(key)
         self.up[key] = link
-        if link.link_class in RELIABLE and STREAMS in link.agreed.capabilities:
+        if link.link_class.is_reliable and STREAMS in link.agreed.capabilities:
             self._go_on(key, link)
         if old is not None:
             self._say_goodbye(old, Closed.REPLACED)

@@ -91,7 +91,7 @@ class Links(Keeping[Link]):
             secure=wire.identity is not None,
             limit_bytes=LINK_QUEUE_BYTES,
             turn=self.turn,
-            write_bytes=WRITE_BYTES if link_class is not LinkClass.SECURE else SECURE_WRITE_BYTES,
+            write_bytes=WRITE_BYTES if not link_class.is_secret else SECURE_WRITE_BYTES,
         )
         if greeted.welcome is not None:
             # An acknowledgement of what came over an earlier connection must not overtake it.
@@ -110,7 +110,7 @@ class Links(Keeping[Link]):
             source,
             greeted.name,
         )
-        if link_class is LinkClass.EXPRESS:
+        if link_class.is_timed:
             self.precedence.enter(connection.fileno)
         self._first_seen.note(
             "a broker is linked",

@@ -9,7 +9,6 @@ from collections.abc import Callable, Generator, Iterable
 from typing import Generic
 
 from overlay.errors import ProtocolError
-from overlay.ids import LinkClass
 from overlay.links.acknowledgements import Acknowledgements
 from overlay.links.keeping import L
 from overlay.machine import Closed, Input, LinkMessage, MessageReceived
@@ -62,7 +61,7 @@ class Taking(Generic[L]):
                 if isinstance(message, Ack | Resume):
                     self._acknowledgements.hear(link, message)
                     continue
-                if link_class is not LinkClass.NORMAL and not isinstance(message, LinkMessage):
+                if not link_class.is_base and not isinstance(message, LinkMessage):
                     raise ProtocolError(f"{type(message).__name__} on a link for events")
                 self._give(MessageReceived(link.peer.uid, message, link_class))
                 yield

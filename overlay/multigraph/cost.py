@@ -37,11 +37,11 @@ LEAST_NS = nanos(0.0005)  #: smaller changes are noise, whatever their ratio
 def cost_ns(link_class: LinkClass, weights: Weights) -> Nanos:
     """Return the cost of a link of that class; from 1 on, and at most an hour."""
     round_trip = weights.rtt_ns
-    if link_class is LinkClass.EXPRESS:
+    if link_class.is_timed:
         round_trip += EXPRESS_DEVIATIONS * weights.jitter_ns
     delay = max(round_trip / 2, weights.queued_ns)
     crowding = 1 / (1 - min(weights.load, MAX_LOAD))
-    fragility = 1 + weights.resets * (1 if link_class is LinkClass.SECURE else 0.5)
+    fragility = 1 + weights.resets * (1 if link_class.is_secret else 0.5)
     return max(1, min(round(delay * crowding * fragility) + HOP_NS, MAX_COST_NS))
 
 

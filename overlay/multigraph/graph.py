@@ -46,7 +46,7 @@ class Multigraph:
             InvariantError: the ends are the same, or there is no normal link beside this one.
         """
         key = ends(a, b)
-        if a == b or (link_class is not LinkClass.NORMAL and not self.has(a, b, LinkClass.NORMAL)):
+        if a == b or (not link_class.is_base and not self.has(a, b, LinkClass.NORMAL)):
             raise InvariantError(f"BUG: no {link_class.value} link can be between {a} and {b}")
         if self._weights[link_class].get(key) == weights:
             return
@@ -61,7 +61,7 @@ class Multigraph:
     def remove(self, a: str, b: str, link_class: LinkClass) -> None:
         """Take a link out if it is there; with a normal one go those beside it."""
         key = ends(a, b)
-        classes = tuple(LinkClass) if link_class is LinkClass.NORMAL else (link_class,)
+        classes = tuple(LinkClass) if link_class.is_base else (link_class,)
         for each in classes:
             if self._weights[each].pop(key, None) is None:
                 continue

@@ -231,7 +231,7 @@ class Probes:
         if not _is_calm(probed) or probed.waiting is not None:
             probed.idle = 0
             return pace.busy_ns
-        is_long = _is_steady(probed) and link_class is not LinkClass.EXPRESS
+        is_long = _is_steady(probed) and not link_class.is_timed
         longest = pace.longest_ns if is_long else pace.idle_ns
         probed.idle = min(2 * probed.idle, longest) or pace.idle_ns
         return probed.idle

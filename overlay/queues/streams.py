@@ -16,7 +16,6 @@ from overlay.wire.frames import Bytes
 
 MAX_STREAMS = 8192  #: remembered each way; the longest unused go first, if nothing is kept in them
 
-RELIABLE = frozenset({LinkClass.NORMAL, LinkClass.SECURE})
 
 Key = tuple[str, LinkClass]
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from overlay.errors import ConfigError
-from overlay.ids import LinkClass, Nanos, nanos
+from overlay.ids import Nanos, nanos
 from overlay.rng import rng_for
 from ring.config import RingConfig, profile
 from sims.experiments.experiment import Progress
@@ -155,7 +155,7 @@ def attach(
         home = homes[number % len(homes)] if not workload.subscribers else rng.choice(homes)
         service.subscribe(home, topics[number % len(topics)])
     service.run(1.0)
-    park_ms = PARK_MS if workload.link_class is LinkClass.SECURE else 0
+    park_ms = PARK_MS if workload.link_class.may_wait else 0
     for number in range(workload.publishers):
         flowing = Flowing(
             topic=topics[number % len(topics)],

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from overlay.errors import ConfigError
-from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, nanos, short
+from overlay.ids import NANOS_PER_SECOND, Nanos, nanos, short
 from overlay.machine import Fact
 from overlay.release import software_version
 from overlay.rng import rng_for
@@ -205,7 +205,7 @@ class _Play:
             return ring
         is_quiet(scenario)  # it is refused here
         workload = scenario.workload
-        secure = workload is not None and workload.link_class is LinkClass.SECURE
+        secure = workload is not None and workload.link_class.is_secret
         self._whole = WholeStage(self._seed, self._config, self._latency, bandwidth, secure=secure)
         self._whole.on_fact = self._hear
         return self._whole

@@ -212,7 +212,7 @@ def flowing(
         classes.append(LinkClass.EXPRESS)
     for number in range(publishers):
         link_class = classes[number % len(classes)]
-        park_ms = PARK_MS if link_class is LinkClass.SECURE else 0
+        park_ms = PARK_MS if link_class.may_wait else 0
         what = Flowing(rate=RATE, link_class=link_class, park_ms=park_ms)
         service.publish(rng.choice(service.uids), what)
     service.run(1)

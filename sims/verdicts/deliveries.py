@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, nanos, short
+from overlay.ids import NANOS_PER_SECOND, Nanos, nanos, short
 from overlay.trace_schema import Fate, Why
 from sims.verdicts.judged import Excuse, FlowKey, Got, Judged, Published, Verdict
 
@@ -117,7 +117,7 @@ class Deliveries:
         else:
             got.copies += 1
         got.is_late |= sequence < highest
-        in_order = self.express_in_order or flow[1] is not LinkClass.EXPRESS
+        in_order = self.express_in_order or flow[1].is_ordered
         self.is_wrong |= got.copies > 1 or (got.is_late and in_order)
         subscriber.highest[flow] = max(highest, sequence)
         published = known.published.get(sequence)
@@ -227,7 +227,7 @@ class Deliveries:
             fate = Fate.TWICE
             verdict.findings.append(f"{_label(flow, sequence, name)} came {got.copies} times")
         else:
-            is_express = flow[1] is LinkClass.EXPRESS
+            is_express = flow[1].is_timed
             is_late = got.is_late and (self.express_in_order or not is_express)
             fate = Fate.DISORDERED if is_late else Fate.ONCE
             if is_late:
@@ -258,7 +258,7 @@ class Deliveries:
         for excuse in self.excuses:
             if excuse.covers(event.at, event.broker, receiver):
                 return excuse.why
-        if flow[1] is LinkClass.EXPRESS and not self.express_in_order:
+        if not flow[1].is_ordered and not self.express_in_order:
             return Why.EXPRESS
         return Why.UNEXPLAINED
 

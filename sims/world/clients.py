@@ -156,7 +156,7 @@ class SimulatedClient(Process):
         sequences = []
         now = EPOCH_UNIX_NS + self.timeline.now
         for payload in payloads:
-            if link_class is LinkClass.EXPRESS:
+            if link_class.is_timed:
                 item = stream.pack_express(topic.encode(), b"", payload, now, 0, options)
                 connection.send_express(item, HEADER.size + SPENT_AT)
             else:

@@ -76,7 +76,7 @@ class Caller:
                 self._refuse(request, Refused.DUPLICATE, "")
                 return
         call = Call(request, number)
-        if link_class is LinkClass.EXPRESS and not self._knows_express(uid):
+        if link_class.is_timed and not self._knows_express(uid):
             self._fail(call, Refused.OTHER_VERSION, "that broker knows no express links")
             return
         self._process.later(self._now() + CONNECT_NS, self._time_out, call)
@@ -94,7 +94,7 @@ class Caller:
         self._process.network.connect(
             self._process,
             request.url,
-            secure=request.link_class is LinkClass.SECURE,
+            secure=request.link_class.is_secret,
             on_open=partial(self._on_open, call),
             on_refused=partial(self._on_refused, call),
         )
@@ -276,7 +276,7 @@ class Acceptor:
 
     def _judge_peer(self, hello: Hello, *, is_secure: bool) -> Refusal | None:
         assert hello.peer is not None
-        if hello.link_class is LinkClass.SECURE and not is_secure:
+        if hello.link_class.is_secret and not is_secure:
             return Refusal(Refused.NOT_AUTHENTICATED, "a secure link needs TLS")
         refused = self._machine.admit(hello.peer)
         if refused is not None:

@@ -187,7 +187,7 @@ class Links(Keeping[Link]):
             self._process,
             socket,
             limit_bytes=LINK_QUEUE_BYTES,
-            write_bytes=WRITE_BYTES if link_class is not LinkClass.SECURE else SECURE_WRITE_BYTES,
+            write_bytes=WRITE_BYTES if not link_class.is_secret else SECURE_WRITE_BYTES,
         )
         if welcome is not None:
             connection.outbox.first = GREETINGS.encode(welcome)

@@ -86,7 +86,7 @@ def run(bars: Bars, seconds: int, rounds: int) -> None:
             f"  {each.value:8} idle {alone[0]:8.0f} {alone[1]:8.0f}   under load"
             f" {loaded[0]:10.0f} {loaded[1]:10.0f}   p99 to idle {ratio:8.2f}"
         )
-        if each is LinkClass.EXPRESS:
+        if each.is_timed:
             bars.at_most("B3", "express p99 under load to idle", ratio, FACTOR)
             bars.at_most("B3", "probes not all express", sum(s.rough for s in busy[each]), 0)
 
@@ -148,7 +148,7 @@ async def _await_express(url: str) -> None:
         async with connect(url, timeout=FIND_SECONDS) as client:
             while True:
                 links = (await client.status()).links
-                if any(x.link_class is LinkClass.EXPRESS and not x.demoted for x in links):
+                if any(x.link_class.is_timed and not x.demoted for x in links):
                     return
                 await trio.sleep(0.1)
     raise Failed(f"{url}: no express link in {READY_SECONDS} s")

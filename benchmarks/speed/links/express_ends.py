@@ -50,7 +50,7 @@ async def subscribe(url: str, link_class: LinkClass, events: int) -> None:
         say(ready=True)
         async for event in probes:
             waits.append(now() - STAMP.unpack_from(event.payload)[0])
-            rough += link_class is LinkClass.EXPRESS and not event.express_path
+            rough += link_class.is_timed and not event.express_path
             if len(waits) == events:
                 break
         waits = sorted(waits[int(events * WARM_UP) :])

@@ -23,7 +23,6 @@ from ges.client import connect
 from ges.errors import BenchFailed
 from ges.wire.status import Status
 from overlay.errors import ChordalError
-from overlay.ids import LinkClass
 from overlay.net.free_ports import LOOPBACK, free_ports
 
 AT_ONCE = 4  #: brokers that start at one time: there are few processors
@@ -202,7 +201,7 @@ def problems_of(
         carrying = {
             numbers.get(link.uid, 0)
             for link in status.links
-            if link.carries and link.link_class is LinkClass.NORMAL
+            if link.carries and link.link_class.is_base
         }
         if carrying != near[number]:
             problems.append(
