@@ -29,14 +29,14 @@ from ges.mqtt.packets import MQTT_5, Connect, Kind
 from ges.mqtt.reading import PROTOCOL_NAME, read_connect
 from ges.mqtt.reasons import Reason
 from ges.mqtt.settings import MqttSettings
-from ges.mqtt.stream import READ_BYTES, MqttFrames, MqttStream
+from ges.mqtt.stream import READ_BYTES, MqttFrames, MqttStream, Signs
 from ges.sessions.letting_in import LetIn
 from overlay.errors import ConfigError, ProtocolError
 from overlay.ids import LinkClass
 from overlay.links.doorkeeper import Doorkeeper
 from overlay.links.slots import Slots, source_of
 from overlay.net.connection import BROKEN
-from overlay.net.transport import Wire
+from overlay.net.transport import Wire, remote_end
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import PROTOCOL_VERSION
 from overlay.wire.greetings import Hello
@@ -50,6 +50,11 @@ NAMED = packed_binary(PROTOCOL_NAME)  #: how a CONNECT packet begins ...
 LEVEL_AT = len(NAMED)  #: ... and where the protocol's level is
 CLOSE_SECONDS = 1.0
 KEEP_IDLE_SECONDS = 60  #: then the kernel asks whether the other end is there
+
+#: Reasons of daily work to end a connection, or such as are logged elsewhere: not logged here.
+_ORDINARY = frozenset(
+    {Reason.ADMINISTRATIVE, Reason.TAKEN_OVER, Reason.SHUTTING_DOWN, Reason.NOT_AUTHORIZED}
+)
 
 
 async def listen(settings: MqttSettings) -> list[trio.SocketListener]:
@@ -104,9 +109,8 @@ class MqttDoor:
 
     async def _serve(self, stream: trio.SocketStream) -> None:
         async with stream:
-            try:
-                host = str(stream.socket.getpeername()[0])
-            except OSError:  # it is gone already
+            host, port = remote_end(stream)
+            if host is None or port is None:  # it is gone already
                 return
             if not self._doorkeeper.admit(host, self._broker.driver.now()):
                 self._counted_log.note("mqtt_turned_away", "too many new connections", host=host)
@@ -116,13 +120,15 @@ class MqttDoor:
                 return
             driver = self._broker.driver
             with driver.counted():
-                await driver.bulkhead.contain(partial(self._until_gone, stream), host)
+                serve = partial(self._until_gone, stream, port=port)
+                await driver.bulkhead.contain(serve, host)
 
-    async def _until_gone(self, stream: trio.SocketStream, host: str) -> None:
+    async def _until_gone(self, stream: trio.SocketStream, host: str, *, port: int) -> None:
         with suppress(*BROKEN):
-            await self._converse(stream, host)
+            await self.converse(stream, host, port)
 
-    async def _converse(self, plain: trio.SocketStream, host: str) -> None:
+    async def converse(self, plain: trio.abc.Stream, host: str, port: int) -> None:
+        """Serve one connection, of a client at that address and port, until it ends."""
         source = source_of(host, None)
         if self._strangers.crowd(source) is not None:
             self._counted_log.note("mqtt_turned_away", "too many strangers", host=host)
@@ -130,7 +136,8 @@ class MqttDoor:
         self._strangers.take(source)
         try:
             with trio.fail_after(self._limits.handshake_seconds):
-                stream = await self._secured(plain)
+                signs = Signs(plain)
+                stream = await self._secured(signs)
                 found = await self._hear_out(stream, host)
         except trio.TooSlowError:
             self._counted_log.note("mqtt_greetings_late", "no CONNECT in time", host=host)
@@ -139,16 +146,14 @@ class MqttDoor:
             self._strangers.free(source)
         if found is not None:
             connect, reader = found
-            with suppress(OSError):
-                plain.socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-                plain.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEP_IDLE_SECONDS)
+            _watch(plain)
             try:
-                await self._admit(stream, host, connect, reader)
+                await self._admit(Wire(stream, None, host, port), host, connect, reader, signs)
             finally:
                 with trio.move_on_after(CLOSE_SECONDS):  # TLS says good-bye
                     await stream.aclose()
 
-    async def _secured(self, plain: trio.SocketStream) -> trio.abc.Stream:
+    async def _secured(self, plain: trio.abc.Stream) -> trio.abc.Stream:
         if self._settings.tls is None:
             return plain
         context = self._settings.tls.context()
@@ -184,8 +189,9 @@ class MqttDoor:
     # ── a client has greeted ──────────────────────────────────────────────────────────────────
 
     async def _admit(
-        self, stream: trio.abc.Stream, host: str, connect: Connect, reader: PacketReader
+        self, wire: Wire, host: str, connect: Connect, reader: PacketReader, signs: Signs
     ) -> None:
+        stream = wire.stream
         packet_bytes = self._limits.payload_bytes + MORE_BYTES
         try:
             greeted = greet(connect, f"chordal-{secrets.token_hex(8)}", packet_bytes)
@@ -209,6 +215,7 @@ class MqttDoor:
         served = self._served[key] = MqttStream(
             stream,
             gateway,
+            signs,
             keep_alive_s=greeted.keep_alive_s,
             packet_seconds=self._limits.frame_seconds,
             pulse_seconds=self._limits.client_silence_seconds / 3,
@@ -219,7 +226,9 @@ class MqttDoor:
                 await self._end_earlier(earlier)
             if gateway.is_over:  # a third one has come meanwhile
                 return
-            await self._attach(publisher.uid, served, MqttFrames(gateway), host, found)
+            called = greeted.client_id
+            own = Wire(served, None, host, wire.port)
+            await self._attach(publisher.uid, own, MqttFrames(gateway), found, called)
             if not gateway.is_over:
                 await served.let_go()
             if gateway.has_will:  # it was the broker that let go of the client
@@ -227,11 +236,14 @@ class MqttDoor:
                 word = LastWord(bytes(gateway.to_broker))
                 now = self._judge(connect, host)  # what it may do may have changed, or ended
                 if isinstance(now, LetIn):
-                    await self._attach(publisher.uid, word, FrameReader(), host, now)
+                    own = Wire(word, None, host, wire.port)
+                    await self._attach(publisher.uid, own, FrameReader(), now, called)
         finally:
             served.ended.set()
             if self._served.get(key) is served:
                 del self._served[key]
+            if gateway.ended_for is not None:
+                self._note_end(*gateway.ended_for, greeted.client_id, wire)
             self._counted_log.count("mqtt_messages_refused", gateway.refused)
             self._counted_log.count("mqtt_messages_too_large", gateway.too_large)
 
@@ -242,7 +254,7 @@ class MqttDoor:
         )
 
     async def _attach(
-        self, uid: bytes, stream: trio.abc.Stream, reader: FrameReader, host: str, found: LetIn
+        self, uid: bytes, wire: Wire, reader: FrameReader, found: LetIn, client_id: str
     ) -> None:
         hello = Hello(
             self._broker.config.overlay,
@@ -256,7 +268,7 @@ class MqttDoor:
             capabilities=(LEAVING, RETAINED),
         )
         with suppress(ProtocolError):
-            await self._clients.serve(hello, Wire(stream, None, host), reader, found)
+            await self._clients.serve(hello, wire, reader, found, mqtt_client_id=client_id)
 
     async def _end_earlier(self, earlier: MqttStream) -> None:
         """End the connection that the same client has, and let its will go first."""
@@ -276,6 +288,23 @@ class MqttDoor:
         with trio.move_on_after(self._limits.handshake_seconds):
             await stream.send_all(writing.connack(reason, level, properties))
 
+    def _note_end(self, reason: int, why: str, client_id: str, wire: Wire) -> None:
+        """A client was cut off that had been let in; name it as its own people know it."""
+        who = {"mqtt_client_id": printable(client_id), "host": wire.remote, "port": wire.port}
+        if reason == Reason.KEEP_ALIVE:
+            self._counted_log.note("clients_silent", "client silent, given up", **who)
+        elif reason not in _ORDINARY:
+            text = "MQTT client cut off"
+            self._counted_log.note("mqtt_protocol_errors", text, why=printable(why), **who)
+
     def _note_wrong(self, error: MqttError, host: str) -> None:
         why = printable(str(error))
         self._counted_log.note("mqtt_protocol_errors", "MQTT client refused", why=why, host=host)
+
+
+def _watch(stream: trio.abc.Stream) -> None:
+    """Let the kernel ask now and then whether the other end of a TCP connection is there."""
+    if isinstance(stream, trio.SocketStream):
+        with suppress(OSError):
+            stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            stream.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEP_IDLE_SECONDS)

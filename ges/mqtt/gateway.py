@@ -86,7 +86,8 @@ class Gateway:
         self.to_broker = bytearray()
         self.to_client = bytearray()
         self.is_over = False  #: the connection is to be closed, after what is to be sent
-        self.is_paused = False  #: the client has sent more than was taken so far
+        self.is_paused = True  #: the client may have sent more than was taken so far
+        self.ended_for: tuple[int, str] | None = None  #: why it was cut off, and in words
         self.refused = 0  #: messages that were not taken, and of which the client was not told
         self.level = connect.level
         self._greeted = greeted
@@ -352,6 +353,7 @@ class Gateway:
         if not self.is_over:
             self.to_client += writing.disconnect(reason, self.level, why)
             self.is_over = True
+            self.ended_for = (reason, why)
 
     def take_will(self) -> None:
         """The client goes: publish what it wanted to have published, if it goes without a word."""

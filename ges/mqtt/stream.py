@@ -5,12 +5,12 @@ What the broker reads here are our own frames, and so is what it writes: the
 clients: the queue and its limits, the pace at which a client is read, slots, lists and kicks.
 
 While a client keeps to its keep-alive, the broker hears of it now and then, so that it holds no
-client for silent that has promised less (MQTT 5, section 3.1.2.10).
+client for silent that has promised less (MQTT 5, section 3.1.2.10). Whatever comes from a client is
+a sign of life, be it a packet that makes no frame, or a part of one. What has come behind CONNECT
+is taken as soon as the client is told that it is attached.
 """
 
 from __future__ import annotations
-
-from contextlib import suppress
 
 import trio
 
@@ -42,6 +42,32 @@ class MqttFrames(FrameReader):
         return super().kept_bytes + self._gateway.held_bytes
 
 
+class Signs(trio.abc.Stream):
+    """A client's own connection, under TLS if there is some: any byte from it is a sign of life."""
+
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        self.heard_at = trio.current_time()
+        self._stream = stream
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        """Return what comes next."""
+        data = await self._stream.receive_some(max_bytes)
+        self.heard_at = trio.current_time()
+        return data
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Send all of it."""
+        await self._stream.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Wait until the stream takes something."""
+        await self._stream.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._stream.aclose()
+
+
 class MqttStream(trio.abc.Stream):
     """The stream of one client; the broker's end of it speaks our frames."""
 
@@ -49,6 +75,7 @@ class MqttStream(trio.abc.Stream):
         self,
         stream: trio.abc.Stream,
         gateway: Gateway,
+        signs: Signs,
         *,
         keep_alive_s: float,
         packet_seconds: float,
@@ -59,6 +86,7 @@ class MqttStream(trio.abc.Stream):
         Args:
             stream: speaks MQTT.
             gateway: between the two.
+            signs: of life, as the bytes come in, before TLS makes sense of them.
             keep_alive_s: a client is given up that is silent for 1.5 times that; 0: never.
             packet_seconds: for a client to finish a packet it has begun.
             pulse_seconds: between two signs of life for the broker.
@@ -66,18 +94,22 @@ class MqttStream(trio.abc.Stream):
         self.ended = trio.Event()  #: the broker has let go of it
         self._stream = stream
         self._gateway = gateway
+        self._signs = signs
         self._patience = PATIENCE * keep_alive_s if keep_alive_s else float("inf")
         self._packet_seconds = packet_seconds
         self._pulse = min(PULSE_SECONDS, pulse_seconds)
-        self._heard = self._begun = self._left_at = trio.current_time()
+        self._heard = self._begun = self._told = self._left_at = trio.current_time()
         self._is_over = False  #: nothing more is read
         self._is_torn = False  #: something was not sent to its end
+        self._is_deaf = False  #: the client takes nothing more; what it has said still counts
+        self._attached = trio.Event()  #: the client is told so, before all else
         self._receiving: trio.CancelScope | None = None
         self._room = trio.Event()
         self._lock = trio.Lock()
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """Return what the client has said, in our frames; empty when it has gone."""
+        await self._attached.wait()
         await trio.lowlevel.checkpoint()
         self._forgive(trio.current_time() - self._left_at)
         try:
@@ -91,6 +123,7 @@ class MqttStream(trio.abc.Stream):
             if gateway.to_broker:
                 data = bytes(gateway.to_broker)
                 gateway.to_broker.clear()
+                self._told = trio.current_time()
                 return data
             if gateway.is_paused and not gateway.is_over:
                 await self._take(b"")
@@ -100,14 +133,14 @@ class MqttStream(trio.abc.Stream):
             if gateway.is_over:
                 await self._end()
                 continue
+            if trio.current_time() >= self._told + self._pulse:
+                self._told = trio.current_time()
+                return _PULSE
             received = await self._receive()
-            if received is None:
-                if not gateway.is_over:
-                    return _PULSE
-            elif not received:
-                await self._end()
-            else:
+            if received:
                 await self._take(received)
+            elif received is not None:
+                await self._end()
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Say to the client what the broker says in our frames.
@@ -117,6 +150,7 @@ class MqttStream(trio.abc.Stream):
         gateway = self._gateway
         gateway.tell(data)
         await self._flush()
+        self._attached.set()
         while gateway.is_full and not gateway.is_over:
             if self._room.is_set():
                 self._room = trio.Event()
@@ -136,7 +170,7 @@ class MqttStream(trio.abc.Stream):
         """The broker has ended the connection: say so, if the client still hears."""
         self._gateway.cut_off(Reason.ADMINISTRATIVE, "the broker has ended this connection")
         if not self._is_torn:
-            with trio.move_on_after(LAST_SECONDS), suppress(*BROKEN):
+            with trio.move_on_after(LAST_SECONDS):
                 await self._flush()
 
     def take_over(self) -> None:
@@ -148,23 +182,28 @@ class MqttStream(trio.abc.Stream):
 
     def _forgive(self, seconds: float) -> None:
         """The broker did not read for so long: what the client has sent meanwhile is still here."""
-        self._heard += seconds
+        self._heard = max(self._heard, self._signs.heard_at) + seconds
         self._begun += seconds
+
+    @property
+    def _silent_at(self) -> float:
+        """When the client has been silent for too long, if nothing more comes until then."""
+        return max(self._heard, self._signs.heard_at) + self._patience
 
     async def _receive(self) -> bytes | bytearray | None:
         """Return what comes; empty: the client has gone; None: nothing for a while, or it is over.
 
         Who is silent for too long, or does not finish a packet, is cut off.
         """
-        until_silent = self._heard + self._patience - trio.current_time()
+        until = min(self._told + self._pulse, self._silent_at)
         try:
-            with trio.move_on_after(max(0.0, min(self._pulse, until_silent))) as self._receiving:
+            with trio.move_on_at(until) as self._receiving:
                 return await self._stream.receive_some(READ_BYTES)
         except BROKEN:
             return b""
         finally:
             self._receiving = None
-        if trio.current_time() >= self._heard + self._patience:
+        if trio.current_time() >= self._silent_at:
             self._gateway.cut_off(Reason.KEEP_ALIVE, "silent for longer than its keep-alive allows")
         self._look_at_packet()
         return None
@@ -178,15 +217,10 @@ class MqttStream(trio.abc.Stream):
             count = 0
         if count or not gateway.has_begun:
             self._begun = trio.current_time()
-        if count:
-            self._heard = trio.current_time()
         self._look_at_packet()
         if not gateway.is_full:
             self._room.set()
-        try:
-            await self._flush()
-        except BROKEN:
-            await self._end()
+        await self._flush()
 
     def _look_at_packet(self) -> None:
         gateway = self._gateway
@@ -202,18 +236,20 @@ class MqttStream(trio.abc.Stream):
             self._room.set()
             self._gateway.take_will()
             with trio.move_on_after(LAST_SECONDS):
-                try:
-                    await self._flush()
-                except BROKEN:
-                    return
+                await self._flush()
 
     async def _flush(self) -> None:
+        """Write what is to be said; where the client has closed, what it has sent is still read."""
         async with self._lock:
             data = bytes(self._gateway.to_client)
             self._gateway.to_client.clear()
-            if data:
+            if data and not self._is_deaf:
                 self._is_torn = True
-                await self._stream.send_all(data)
+                try:
+                    await self._stream.send_all(data)
+                except BROKEN:
+                    self._is_deaf = True
+                    return
                 self._is_torn = False
 
     def _wake(self) -> None:

@@ -21,7 +21,7 @@ from ges.sessions.visitors import Visitors
 from ges.wire.client_messages import Alternates, Attached
 from overlay.driver import Driver
 from overlay.errors import ProtocolError
-from overlay.ids import Nanos, short
+from overlay.ids import Nanos
 from overlay.limits import Limits
 from overlay.links.slots import Slots, Source
 from overlay.machine import Refused
@@ -49,6 +49,7 @@ from overlay.wording import counted
 NOTHING = AccessRules(())  #: allows nothing
 ENDS_AT_ONCE = 8  #: clients let go in one turn; thousands that close together hold nobody up
 MAX_ALTERNATES = 16
+LAST_SECONDS = 5.0  #: to read what a client has said before it closed
 AWAY_SECONDS = 0.01  #: at most, between two clients that are told to go to another broker
 
 
@@ -109,11 +110,21 @@ class Clients:
         return len(self._sessions) - len(self._visitors)
 
     async def serve(
-        self, hello: Hello, wire: Wire, reader: FrameReader, let_in: LetIn | None = None
+        self,
+        hello: Hello,
+        wire: Wire,
+        reader: FrameReader,
+        let_in: LetIn | None = None,
+        mqtt_client_id: str | None = None,
     ) -> None:
         """Serve one client until it goes, or breaks the protocol.
 
-        ``let_in``: who it is, where that was found out otherwise than by its greeting.
+        Args:
+            hello: its greeting.
+            wire: its connection.
+            reader: with what has come behind the greeting.
+            let_in: who it is, where that was found out otherwise than by its greeting.
+            mqtt_client_id: what it calls itself, if it speaks MQTT.
         """
         only_looks = LOOKS in hello.capabilities
         try:
@@ -149,6 +160,8 @@ class Clients:
             hears_leaving=LEAVING in hello.capabilities,
             retains=RETAINED in hello.capabilities,
             host=wire.remote,
+            port=wire.port,
+            mqtt_client_id=mqtt_client_id,
             since=self._driver.now(),
             number=next(self._numbers),
         )
@@ -196,9 +209,8 @@ class Clients:
             self._intake.forget(session)
             self._driver.counters.update(_dropped(session))
             if connection.overflowed:
-                client = short(session.uid)
                 self._counted_log.note(
-                    "clients_too_slow", "client too slow, cut off", client=client
+                    "clients_too_slow", "client too slow, cut off", **session.who
                 )
 
     @property
@@ -261,7 +273,10 @@ class Clients:
             record = session.admission.record
             if record is not None and not self._admission.is_good(record):
                 self._counted_log.note(
-                    "clients_token_ended", "client cut off, its token has ended", name=record.name
+                    "clients_token_ended",
+                    "client cut off, its token has ended",
+                    name=record.name,
+                    **session.who,
                 )
                 # Until its connection is closed, it gets nothing and may do nothing.
                 self._intake.end_subscriptions(session)
@@ -362,13 +377,17 @@ class Clients:
     # ── writing ───────────────────────────────────────────────────────────────────────────────
 
     async def _write(self, connection: Connection, scope: trio.CancelScope) -> None:
-        with contextlib.suppress(*BROKEN):
+        try:
             await connection.write_forever()
             if isinstance(connection.stream, trio.SocketStream) and not connection.overflowed:
                 # Closing with bytes unread would reset the connection, and the client might never
                 # see the last of what was sent: let it close first.
                 await connection.stream.send_eof()
                 await trio.sleep(CLOSE_SECONDS)
+        except BROKEN:
+            # The client has closed, and takes nothing more: what it has said before still counts.
+            connection.abort()
+            await trio.sleep(LAST_SECONDS)
         scope.cancel()
 
     def _tell_revoked(self, session: Session) -> None:

@@ -24,7 +24,7 @@ from ges.wire.operator_messages import (
     UnitJoining,
     UnitJoinQuestion,
 )
-from overlay.ids import NANOS_PER_SECOND, Nanos, short
+from overlay.ids import NANOS_PER_SECOND, Nanos
 from overlay.links.counted_log import CountedLog
 from overlay.machine import Message
 
@@ -83,7 +83,7 @@ class Operators:
         )
         if problem is not None:
             self._counted_log.note(
-                "operations_denied", "operation denied", client=short(session.uid), what=operation
+                "operations_denied", "operation denied", what=operation, **session.who
             )
             return Operated(problem[:500])
         match message:
@@ -124,9 +124,9 @@ class Operators:
             self._counted_log.note(
                 "clients_kicked",
                 "client cut off by an operator",
-                client=short(uid),
                 name=session.admission.principal.label,
                 by=by.admission.principal.label,
+                **session.who,
             )
             session.connection.finish()
         return None

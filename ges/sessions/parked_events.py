@@ -126,7 +126,7 @@ class ParkedEvents:
         lost = self._parking.forget(session)
         if lost:
             self._counters["events_parked_dropped"] += lost
-            self._log.warning("parked events dropped", client=short(session.uid), events=lost)
+            self._log.warning("parked events dropped", events=lost, **session.who)
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`release` has something to do."""

@@ -17,7 +17,7 @@ from ges.wire.client_messages import KeepAlive
 from ges.wire.events import EXPRESS_FLAG, FLAGS_AT
 from overlay.driver import Driver
 from overlay.errors import ProtocolError
-from overlay.ids import NANOS_PER_SECOND, short
+from overlay.ids import NANOS_PER_SECOND
 from overlay.limits import Limits
 from overlay.net.connection import BROKEN, Connection
 from overlay.net.slices import Sliced
@@ -57,10 +57,10 @@ class ClientReader:
         """Take what a client sends until it goes, falls silent or breaks the protocol."""
         precedence = self._driver.precedence
         fileno = connection.fileno
-        client = short(session.uid)
         is_express = False
         unfinished = _Unfinished(reader, self._limits.frame_seconds)
         silence = _Silence(self._limits.client_silence_seconds)
+        connection.on_part = silence.heard
         pace = ChangePace(self._limits)
         allowance = Allowance()
         try:
@@ -96,11 +96,11 @@ class ClientReader:
                     reader.feed(chunk)
             if silence.scope.cancelled_caught:
                 self._driver.counted_log.note(
-                    "clients_silent", "client silent, given up", client=client
+                    "clients_silent", "client silent, given up", **session.who
                 )
         except ProtocolError as error:
             self._driver.counted_log.note(
-                "protocol_errors", "protocol error", client=client, why=str(error)
+                "protocol_errors", "protocol error", why=str(error), **session.who
             )
         except BROKEN:
             pass
@@ -116,9 +116,7 @@ class ClientReader:
 
         Its questions are not read, either: the broker asks for its part, lest it be left as silent.
         """
-        self._driver.counted_log.note(
-            "subscriptions_too_fast", "client slowed down", client=short(session.uid)
-        )
+        self._driver.counted_log.note("subscriptions_too_fast", "client slowed down", **session.who)
         with trio.move_on_after(seconds):
             while True:
                 session.tell(KeepAlive(0, answer=False))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ges.sessions.session import Session
 from ges.wire.client_messages import Accepted, EventRefused, NoResponder
 from ges.wire.events import Head
-from overlay.ids import LinkClass, Nanos, nanos, short
+from overlay.ids import LinkClass, Nanos, nanos
 from overlay.links.counted_log import CountedLog
 
 CONFIRM_NS = nanos(0.02)  #: events are confirmed after this at the latest ...
@@ -91,4 +91,4 @@ class Replies:
 
     def note_denied(self, session: Session) -> None:
         """Count and log that the rules do not let a client publish what it wanted to."""
-        self._counted_log.note("events_denied", "event denied", client=short(session.uid))
+        self._counted_log.note("events_denied", "event denied", **session.who)

@@ -10,12 +10,13 @@ from ges.routing.named import filter_of
 from ges.routing.subscriber import Membership
 from ges.wire.client_messages import CLIENT_CODEC, Leaving, Missed
 from overlay.address import is_loopback
-from overlay.ids import LinkClass, Nanos
+from overlay.ids import LinkClass, Nanos, short
 from overlay.machine import Message
 from overlay.queues.outbox import Outbox
 from overlay.queues.outlet import Outlet
 from overlay.security.identity import PeerIdentity
 from overlay.wire.codec import FrameReader
+from overlay.wording import printable
 
 CLIENT_QUEUE_BYTES = 16 * 1024 * 1024
 #: Memory for the topics of which is remembered whether a client may publish to them, and why not.
@@ -63,6 +64,20 @@ class ClientOutlet(Outlet, Protocol):
         """Close now, as too much is held for the client or of it."""
 
 
+def _who(
+    uid: str, host: str | None, port: int | None, mqtt_client_id: str | None
+) -> dict[str, object]:
+    """Return what the log says of a client: a uid means nothing to who knows MQTT alone."""
+    found: dict[str, object] = {"client": short(uid)}
+    if mqtt_client_id is not None:
+        found["mqtt_client_id"] = printable(mqtt_client_id)
+    if host is not None:
+        found["host"] = host
+    if port is not None:
+        found["port"] = port
+    return found
+
+
 class Session:
     """A client's connection, subscriptions, and the last events taken from it."""
 
@@ -103,6 +118,7 @@ class Session:
         "unsaid",
         "verdict_bytes",
         "verdicts",
+        "who",
     )
 
     def __init__(
@@ -123,6 +139,8 @@ class Session:
         hears_leaving: bool = False,
         retains: bool = False,
         host: str | None = None,
+        port: int | None = None,
+        mqtt_client_id: str | None = None,
         since: Nanos = 0,
         number: int = 0,
     ) -> None:
@@ -138,6 +156,8 @@ class Session:
             hears_leaving: it goes to another broker when it is told that this one leaves.
             retains: it knows retained events, and events that end.
             host: IP address that it is attached from; None: there is none.
+            port: that it is attached from.
+            mqtt_client_id: what a client of MQTT calls itself.
             since: when it was attached.
             number: of its connection at this broker.
         """
@@ -167,6 +187,7 @@ class Session:
         self.hears_leaving = hears_leaving
         self.retains = retains
         self.host = host
+        self.who = _who(uid, host, port, mqtt_client_id)  #: as lines of the log name it
         self.is_local = host is None or is_loopback(host)
         self.since = since
         self.number = number

@@ -14,7 +14,7 @@ from ges.wire.client_messages import Subscribe, SubscriptionRefused
 from ges.wire.names import ROOT, is_name_filter, name_in
 from ges.wire.replies import is_reply_address, why_not_to_be_read
 from ges.wire.topics import check_filter
-from overlay.ids import LinkClass, short
+from overlay.ids import LinkClass
 from overlay.limits import Limits
 from overlay.links.counted_log import CountedLog
 
@@ -119,8 +119,7 @@ class Subscriptions:
             self._deliveries.unsubscribe(session, number)
 
     def _deny(self, session: Session, number: int, reason: str) -> None:
-        client = short(session.uid)
-        self._counted_log.note("subscriptions_denied", "subscription denied", client=client)
+        self._counted_log.note("subscriptions_denied", "subscription denied", **session.who)
         session.tell(SubscriptionRefused(number, reason[:500]))
 
     def _no_room(self, session: Session, cost: int) -> str | None:

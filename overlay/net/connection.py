@@ -16,7 +16,7 @@ import math
 import os
 import ssl
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import trio
 
@@ -78,6 +78,7 @@ class Connection:
         self.outbox = Outbox(
             NormalLane(limit_bytes, policy), ExpressLane(min(limit_bytes, EXPRESS_QUEUE_BYTES))
         )
+        self.on_part: Callable[[], None] = lambda: None  #: something came, if nothing whole yet
         self._hold_bytes = crowd_bytes(limit_bytes)
         self._patience = HOLD_SECONDS  #: for as long others hold back yet
         self._turn = turn
@@ -396,7 +397,8 @@ class Connection:
             if data and tls is not None:
                 data = tls.unseal(data)
                 if not data and not tls.is_over:
-                    continue  # the record has only begun
+                    self.on_part()  # the record has only begun
+                    continue
             return data
 
 

@@ -45,14 +45,19 @@ _EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 class Wire:
     """A fresh stream, and who is certified to be at its other end; None: plain."""
 
-    __slots__ = ("identity", "remote", "stream")
+    __slots__ = ("identity", "port", "remote", "stream")
 
     def __init__(
-        self, stream: trio.abc.Stream, identity: PeerIdentity | None, remote: str | None = None
+        self,
+        stream: trio.abc.Stream,
+        identity: PeerIdentity | None,
+        remote: str | None = None,
+        port: int | None = None,
     ) -> None:
         self.stream = stream
         self.identity = identity
         self.remote = remote  #: IP address of the other end; None: there is none
+        self.port = port  #: of the other end
 
     @property
     def is_exposed(self) -> bool:
@@ -186,7 +191,7 @@ class TcpTransport:
         except OSError as error:
             raise not_reached(address, error) from error
         if not address.tls:
-            return Wire(stream, None, remote_host(stream))
+            return Wire(stream, None, *remote_end(stream))
         try:
             return await self._connect_tls(stream, address)
         except BROKEN as error:
@@ -207,7 +212,7 @@ class TcpTransport:
         except BaseException:  # a time-out, too: trio's cancellation is no Exception
             await trio.aclose_forcefully(secured)
             raise
-        return Wire(secured, identity, remote_host(stream))
+        return Wire(secured, identity, *remote_end(stream))
 
     async def accept(self, stream: trio.abc.Stream) -> Wire:
         """Find out by the first byte whether the caller speaks TLS, and finish TLS with it if so.
@@ -218,10 +223,10 @@ class TcpTransport:
         """
         if not isinstance(stream, trio.SocketStream):
             return Wire(stream, None)
-        remote = remote_host(stream)
+        end = remote_end(stream)
         first = await stream.socket.recv(1, socket.MSG_PEEK)
         if not first or first[0] != TLS_FIRST_BYTE:
-            return Wire(stream, None, remote)
+            return Wire(stream, None, *end)
         credentials = self.credentials
         if credentials is None or credentials.server_context is None:
             raise NoTlsError("the caller speaks TLS, and this broker has no identity")
@@ -231,7 +236,7 @@ class TcpTransport:
         except BROKEN as error:
             kind = UntrustedError if _is_untrusted(error) else NoTlsError
             raise kind(f"no TLS: {tls_reason(error)}") from error
-        return Wire(secured, credentials.judge(secured.session), remote)
+        return Wire(secured, credentials.judge(secured.session), *end)
 
 
 async def _handle(
@@ -245,12 +250,18 @@ async def _handle(
 
 def remote_host(stream: trio.abc.Stream) -> str | None:
     """Return the IP address at the other end of a TCP connection; None: it is none, or is gone."""
+    return remote_end(stream)[0]
+
+
+def remote_end(stream: trio.abc.Stream) -> tuple[str | None, int | None]:
+    """Return address and port at the other end of a TCP connection, if it is one, and lasts."""
     if not isinstance(stream, trio.SocketStream):
-        return None
+        return None, None
     try:
-        return str(stream.socket.getpeername()[0])
+        host, port = stream.socket.getpeername()[:2]
     except OSError:
-        return None
+        return None, None
+    return str(host), int(port)
 
 
 async def close(stream: trio.abc.Stream) -> None:

@@ -328,6 +328,38 @@ def test_gmqtt_publishes_and_subscribes(ring: list[Broker], version: int) -> Non
     assert got == [(f"{topic}/{number}", b"%d" % number, number % 2) for number in range(20)]
 
 
+@pytest.mark.soak
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_gmqtt_says_puback_alone_for_a_minute_and_misses_nothing(ring: list[Broker]) -> None:
+    first, second = map(port_of, ring)
+
+    async def play() -> tuple[list[int], int]:
+        got: list[int] = []
+        ends: list[object] = []
+        active = asyncio.Event()
+
+        def on_message(_: object, topic: str, payload: bytes, qos: int, more: object) -> int:
+            got.append(int(payload))
+            return 0
+
+        sink = GmqttClient("minute")
+        sink.on_message = on_message
+        sink.on_subscribe = lambda *_: active.set()
+        sink.on_disconnect = lambda *about: ends.append(about)
+        await sink.connect("127.0.0.1", second, keepalive=60)
+        sink.subscribe([Subscription("minute/#", qos=1)])
+        await active.wait()
+        with Paho(first, paho.MQTTv5) as source:
+            for number in range(60):
+                source.publish("minute/1", b"%d" % number, qos=1)
+                await asyncio.sleep(1)
+        found = list(got), len(ends)
+        await sink.disconnect()
+        return found
+
+    assert asyncio.run(play()) == (list(range(60)), 0)
+
+
 # ── commands ──────────────────────────────────────────────────────────────────────────────────
 
 
