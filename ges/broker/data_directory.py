@@ -7,7 +7,6 @@ that a broker whose directory was lost, but not its identity, still comes back w
 from __future__ import annotations
 
 import fcntl
-import os
 import secrets
 import time
 from dataclasses import dataclass
@@ -15,10 +14,18 @@ from pathlib import Path
 from typing import IO, Annotated
 
 import msgspec
+import structlog
 
 from overlay.errors import ConfigError
 from overlay.ids import Uid, WireUid, parse_uid
+from overlay.security.keyfiles import writable_by_others
+from overlay.security.own_file import open_lock, replace
+from overlay.security.regular_file import read_regular
 from overlay.wording import why_no_folder
+
+MAX_BYTES = 64 * 1024  #: of the file that says who the broker is; it takes a hundred
+
+_log = structlog.get_logger("chordal.data")
 
 
 class _Life(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,11 +55,14 @@ def begin_life(directory: Path | None, *, certified_uid: str | None) -> Life:
         return Life(Uid(uid), int(time.time()), None, None)
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock = (directory / "lock").open("w")
+        lock = open_lock(directory / "lock")
+        complaint = writable_by_others(directory)
     except OSError as error:
         raise ConfigError(
             f"data directory {directory}: {why_no_folder(error)}; name another"
         ) from error
+    if complaint is not None:
+        _log.warning("others may change the data directory", why=complaint)
     try:
         life = _next_life(lock, directory, certified_uid)
     except ConfigError:
@@ -97,7 +107,7 @@ def _next_life(lock: IO[str], directory: Path, certified_uid: str | None) -> _Li
 
 def _read(path: Path) -> _Life | None:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_Life)
+        return msgspec.json.decode(read_regular(path, MAX_BYTES)[0], type=_Life)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -109,12 +119,7 @@ def _read(path: Path) -> _Life | None:
 
 
 def _write(path: Path, life: _Life) -> None:
-    fresh = path.with_name(f".{path.name}.new")
     try:
-        with fresh.open("wb") as file:
-            file.write(msgspec.json.encode(life))
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
+        replace(path, msgspec.json.encode(life))
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from error

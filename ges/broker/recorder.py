@@ -20,6 +20,7 @@ from overlay.errors import ConfigError
 from overlay.ids import Nanos, short
 from overlay.machine import Fact
 from overlay.release import software_version
+from overlay.security.own_file import append
 from overlay.trace_schema import Incident, Run, Source, Verdict
 from ring.facts import (
     ChordLost,
@@ -180,5 +181,4 @@ class Recorder:
 
 def _append(path: Path, row: Run | Incident) -> None:
     """Append one line in a single write, so that no reader sees half of it."""
-    with path.open("ab", buffering=0) as file:
-        file.write(msgspec.json.encode(row) + b"\n")
+    append(path, msgspec.json.encode(row) + b"\n")

@@ -14,6 +14,7 @@ import msgspec
 
 from overlay.errors import ConfigError
 from overlay.release import software_version
+from overlay.security.own_file import append
 from overlay.trace_schema import Deed, Incident, Run, Source
 from overlay.wording import why_no_folder
 
@@ -75,7 +76,6 @@ class Record:
         if name not in self.files:
             return
         try:
-            with self.files[name].open("ab", buffering=0) as file:
-                file.write(msgspec.json.encode(row) + b"\n")  # in one write: no half of a line
+            append(self.files[name], msgspec.json.encode(row) + b"\n")
         except OSError as error:
             raise ConfigError(f"cannot write {self.files[name]}: {error.strerror}") from None

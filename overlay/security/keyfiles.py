@@ -174,6 +174,15 @@ def _excess(path: Path, mode: int, forbidden: int) -> str | None:
     return f"{path}: {verb} group or others; chmod {mode & ~forbidden:o} {path}"
 
 
+def writable_by_others(folder: Path) -> str | None:
+    """Return a complaint where others than its owner may write into a folder.
+
+    Raises:
+        OSError: it cannot be looked at.
+    """
+    return _excess(folder, folder.stat().st_mode, 0o022)
+
+
 def permission_warnings(directory: Path) -> list[str]:
     """Say, a line each, which files of an identity or authority are open to too many.
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from ges.broker.data_directory import Life, begin_life
 from overlay.errors import ConfigError
@@ -121,6 +123,67 @@ def test_the_directory_of_another_identity(tmp_path: Path) -> None:
     assert "use the data directory that goes with the identity" in text
     with life(tmp_path):
         pass
+
+
+# ── others may have been there ────────────────────────────────────────────────────────────────
+
+
+def test_a_lock_that_leads_elsewhere_is_not_followed(tmp_path: Path) -> None:
+    valuable, data = tmp_path / "valuable", tmp_path / "data"
+    valuable.write_text("do not touch")
+    data.mkdir()
+    (data / "lock").symlink_to(valuable)
+    assert "data: lock is a symbolic link; name another" in refused(data)
+    (data / "lock").unlink()
+    (data / "lock").symlink_to(tmp_path / "not there")
+    assert "lock is a symbolic link" in refused(data)
+    assert not (tmp_path / "not there").exists()
+    assert valuable.read_text() == "do not touch"
+
+
+def test_a_lock_that_is_a_pipe_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "lock")
+    assert "lock is no regular file" in refused(tmp_path)
+
+
+def test_the_lock_is_its_owners_and_is_not_emptied(tmp_path: Path) -> None:
+    with life(tmp_path):
+        assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
+    (tmp_path / "lock").write_text("of an earlier version")
+    (tmp_path / "lock").chmod(0o644)
+    with life(tmp_path):
+        assert (tmp_path / "lock").stat().st_mode & 0o777 == 0o600
+        assert (tmp_path / "lock").read_text() == "of an earlier version"
+
+
+def test_the_file_that_is_written_anew_is_not_written_through_a_link(tmp_path: Path) -> None:
+    valuable, data = tmp_path / "valuable", tmp_path / "data"
+    valuable.write_text("do not touch")
+    data.mkdir()
+    (data / ".broker.json.new").symlink_to(valuable)
+    with life(data) as home:
+        assert json.loads((data / "broker.json").read_text())["uid"] == home.uid
+    assert not (data / "broker.json").is_symlink()
+    assert valuable.read_text() == "do not touch"
+
+
+def test_a_pipe_in_place_of_the_file_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "broker.json")
+    assert "Not a regular file" in refused(tmp_path)
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o1777])
+def test_a_folder_that_others_may_write_is_warned_of(tmp_path: Path, mode: int) -> None:
+    tmp_path.chmod(mode)
+    with capture_logs() as lines, life(tmp_path):
+        pass
+    (line,) = lines
+    assert line["event"] == "others may change the data directory"
+    assert f"chmod {mode & ~0o022:o} {tmp_path}" in line["why"]
+    tmp_path.chmod(0o755)
+    with capture_logs() as lines, life(tmp_path):
+        pass
+    assert lines == []
 
 
 @pytest.mark.parametrize(

@@ -195,3 +195,20 @@ def test_a_directory_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="trace directory"):
         Diary(tmp_path / "file")
+
+
+def test_a_trace_is_not_written_through_a_link(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    valuable = tmp_path / "valuable"
+    valuable.write_text("do not touch")
+    for name in ("runs", "incidents"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "runs" / "live-1.jsonl").symlink_to(valuable)
+    with pytest.raises(ConfigError, match=r"trace directory .*live-1.jsonl is a symbolic link"):
+        Diary(tmp_path)
+    (tmp_path / "runs" / "live-1.jsonl").unlink()
+    (tmp_path / "incidents" / "live-1.jsonl").symlink_to(valuable)
+    assert Diary(tmp_path).tell(Suspected(SUBJECT, "silent"), Refuted(SUBJECT))
+    assert "live-1.jsonl is a symbolic link" in capsys.readouterr().out
+    assert valuable.read_text() == "do not touch"
