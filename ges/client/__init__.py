@@ -9,8 +9,9 @@ On every event loop
     these), ``wish`` (what a client is asked for), ``certified`` (a certificate that changes),
     ``requests`` (that wait for a reply), ``plain_errors`` (out of groups).
 Pure
-    ``core`` (what is done with whatever the broker says), ``state`` (what a client knows),
-    ``tries`` (whom to call next), ``greeting`` (who we are), ``keepalive``, ``gaps``,
+    ``choices`` (what is chosen from a few), ``core`` (what is done with whatever the broker says),
+    ``state`` (what a client knows), ``tries`` (whom to call next), ``greeting`` (who we are),
+    ``keepalive``, ``gaps``,
     ``watermarks`` (what has come already), ``resuming`` (asking for what was missed), ``outgoing``
     (packing events, and keeping them until they are confirmed) and ``open_run`` (those that are to
     be packed together).

@@ -35,6 +35,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from secrets import token_bytes
 from time import time_ns
 
+from ges.client.choices import checked_question, link_class_of
 from ges.client.core import ClientConnection
 from ges.client.gaps import Gap
 from ges.client.open_run import TURN_BYTES
@@ -171,14 +172,16 @@ class Client:
         ``all``. ``to``: names of clients, up to 64 (:meth:`inbox`): it is for these alone, wherever
         they are, and whatever others have subscribed to.
 
+        ``link_class`` may be given by its name, too.
+
         Raises:
             TopicError: the topic is malformed.
             TraceparentError: ``traceparent`` is none.
             ConfigError: the payload is not bytes (text has to be encoded); payload or attributes
                 are too large; attributes are not text; the budget is no such time; ``ttl``,
-                ``max_hops``, ``priority``, ``correlation`` or ``realm`` is none; ``retain`` or
-                ``ttl`` are asked for an express event; or ``park`` is negative, more than
-                MAX_PARK_SECONDS, or asked for an event that is not secure.
+                ``max_hops``, ``priority``, ``correlation``, ``realm`` or ``link_class`` is none;
+                ``retain`` or ``ttl`` are asked for an express event; or ``park`` is negative, more
+                than MAX_PARK_SECONDS, or asked for an event that is not secure.
             ClientClosed: the client's block has ended.
             PublishRefused: the broker refused this event or an earlier one; nobody got it. So it
                 does where one of the names in ``to`` is that of no client.
@@ -204,6 +207,7 @@ class Client:
             run.payloads.append(payload)
             run.times.append(time_ns())
             return
+        link_class = link_class_of(link_class)
         options = checked_options(
             max_hops, priority, correlation, retain=retain, ttl=ttl, realm=realm, to=to
         )
@@ -372,6 +376,7 @@ class Client:
             raise ConfigError(f"timeout={timeout}: give seconds, more than 0")
         self._core.check_open()
         check_topic(topic)
+        link_class = link_class_of(link_class)
         options = checked_options(None, priority, b"", realm=realm) or Options()
 
         async def ask() -> Event:
@@ -461,7 +466,7 @@ class Client:
 
         Raises:
             TopicError: the filter is malformed.
-            ConfigError: ``queue`` is no name, or ``realm`` no realm.
+            ConfigError: ``queue`` is no name, ``realm`` no realm, or ``link_class`` no class.
             SubscribeRefused: the broker does not serve it, and why.
             ConnectionLost: there is no broker.
             ClientClosed: the client's block has ended.
@@ -470,8 +475,10 @@ class Client:
         check_filter(text)
         if queue is not None:
             check_queue(queue)
-        self._number += 1
+        if link_class is not None:
+            link_class = link_class_of(link_class)
         level = realm_named(realm)
+        self._number += 1
         loop = self._attachment.loop
         subscription = Subscription(loop, self._number, text, link_class, queue, level)
         reason = await self._attachment.subscribe(subscription)
@@ -520,7 +527,7 @@ class Client:
             ClientClosed: the client's block has ended.
         """
         self._core.check_open()
-        answer = await self._attachment.operate(question)
+        answer = await self._attachment.operate(checked_question(question))
         if isinstance(answer, ClientList):
             return answer
         self._raise_problem(answer)
@@ -535,7 +542,7 @@ class Client:
             ClientClosed: the client's block has ended.
         """
         self._core.check_open()
-        answer = await self._attachment.operate(question)
+        answer = await self._attachment.operate(checked_question(question))
         self._raise_problem(answer)
         assert isinstance(answer, UnitJoining)
         return answer
@@ -549,7 +556,7 @@ class Client:
             ClientClosed: the client's block has ended.
         """
         self._core.check_open()
-        answer = await self._attachment.operate(question)
+        answer = await self._attachment.operate(checked_question(question))
         self._raise_problem(answer)
         assert isinstance(answer, Drilled)
         return answer
@@ -585,14 +592,15 @@ class Client:
 
         Raises:
             TopicError: the topic is malformed.
+            ConfigError: another argument is none of its kind.
             NotExplained: the broker cannot say.
             ConnectionLost: there is no broker.
             ClientClosed: the client's block has ended.
         """
         self._core.check_open()
-        about = check_topic(topic), link_class, subscriber, clients_only
+        about = check_topic(topic), link_class_of(link_class), subscriber, clients_only
         question = WhyRequest(*about, realm_named(realm))
-        answer = await self._attachment.why(question)
+        answer = await self._attachment.why(checked_question(question))
         assert isinstance(answer, Why)
         return answer
 
@@ -602,12 +610,14 @@ class Client:
         """Ask the broker what it still knows of an event of that publisher and number.
 
         Raises:
+            ConfigError: an argument is none of its kind.
             NotExplained: the broker cannot say.
             ConnectionLost: there is no broker.
             ClientClosed: the client's block has ended.
         """
         self._core.check_open()
-        answer = await self._attachment.why(WhyEventRequest(publisher, sequence, link_class))
+        question = WhyEventRequest(publisher, sequence, link_class_of(link_class))
+        answer = await self._attachment.why(checked_question(question))
         assert isinstance(answer, WhyEvent)
         return answer
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
+from ges.client.choices import level_of
 from ges.client.loop import Flag, Loop
 from ges.errors import ClientClosed, EventError, SubscribeRefused
 from ges.wire.client_messages import Level
@@ -39,7 +40,7 @@ class Activity:
 
     def is_set(self, level: Level = Level.SYSTEM) -> bool:
         """Say whether it is active now, so far; always no where the broker does not tell."""
-        return (self.level or 0) >= level
+        return (self.level or 0) >= level_of(level)
 
     async def wait(self, level: Level = Level.SYSTEM) -> None:
         """Wait until it is active, so far; at once if it is active farther than that.

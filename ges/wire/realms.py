@@ -33,12 +33,14 @@ REALMS = {
 }
 
 
-def realm_named(name: str) -> Realm:
+def realm_named(name: str | Realm) -> Realm:
     """Return the realm of that name.
 
     Raises:
         ConfigError: there is none.
     """
+    if isinstance(name, Realm):
+        return name
     found = REALMS.get(name) if isinstance(name, str) else None
     if found is None:
         raise ConfigError(f"realm {name!r}: write one of {', '.join(REALMS)}")
