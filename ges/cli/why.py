@@ -214,6 +214,9 @@ def _tell_destination(found: Explanation, destination: Destination) -> None:
     if answer is None:
         tell(f"  its clients are not known: {destination.problem}")
         return
+    if answer.withheld is not None:
+        tell("  its clients are not shown")
+        return
     for client in answer.clients:
         tell(f"  client {client.uid}{_client_filters(client)}")
         if client.problem is not None:
@@ -379,5 +382,5 @@ def _broker(found: Explanation, destination: Destination) -> dict[str, Any]:
             }
             for client in (answer.clients if answer is not None else ())
         ],
-        "client_count": answer.client_count if answer is not None else None,
+        "client_count": answer.client_count if answer is not None and not answer.withheld else None,
     }

@@ -4,7 +4,8 @@ For example, a client asks of ``a/b``. The answer names the members of the clust
 would be for, with the interest of each that matches, the path to each, and the clients here that
 get it. Whoever may ask for the status of a broker may ask this. But filters and clients are shown
 only to a client that may itself subscribe to the topic, and a filter for secure events alone never
-over a hop that is not secure.
+over a hop that is not secure. No other client is told how many there are; and one that may neither
+read the topic nor publish there is not told which brokers want it.
 
 What is looked at and told for one question is bounded.
 """
@@ -95,14 +96,15 @@ class _Answer:
         if permissions is not None and self._withheld is None:
             decision = permissions.subscribe(request.topic)
             self._withheld = None if decision.allowed else decision.reason[:500]
-        refusal = self._asker.why_not(self._topic) or self._stack.why_not(self._asker, self._head())
-        members: tuple[WhyMember, ...] = ()
-        if not request.clients_only:
-            members = tuple(self._members(is_to_all=to_all))
-        clients, count = self._clients()
+        denied = self._asker.why_not(self._topic)
+        refusal = denied or self._stack.why_not(self._asker, self._head())
+        # Who may neither read nor publish it learns nothing of who wants it.
+        is_told = not request.clients_only and not (denied and self._withheld)
+        members = tuple(self._members(is_to_all=to_all)) if is_told else ()
+        clients, count = self._clients() if self._withheld is None else ((), 0)
         reason = refusal[:500] if refusal else None
-        groups = () if request.clients_only or to_all else tuple(self._groups())
-        units = () if request.clients_only or to_all else tuple(self._units())
+        groups = tuple(self._groups()) if is_told and not to_all else ()
+        units = tuple(self._units()) if is_told and not to_all else ()
         return Why(*told, reason, self._withheld, slot, members, clients, count, groups, units)
 
     def _head(self) -> Head:
@@ -281,8 +283,6 @@ class _Answer:
         }
         members = self._members_here()
         count = len(getting.keys() | members.keys())
-        if self._withheld is not None:
-            return (), count
         subscriber = self._request.subscriber
         found: list[WhyClient] = []
         if subscriber is None:

@@ -129,6 +129,6 @@ class Why(Message, frozen=True):
     slot: Slot | None  #: of the broker that answers
     members: Annotated[tuple[WhyMember, ...], msgspec.Meta(max_length=MAX_SLOTS)] = ()
     clients: Annotated[tuple[WhyClient, ...], msgspec.Meta(max_length=MAX_CLIENTS_TOLD)] = ()
-    client_count: WireCount = 0  #: how many clients here would get it, told of or not
+    client_count: WireCount = 0  #: here that would get it, told of or not; 0 if withheld
     groups: Annotated[tuple[WhyGroup, ...], msgspec.Meta(max_length=MAX_GROUPS_TOLD)] = ()
     units: Annotated[tuple[WhyUnit, ...], msgspec.Meta(max_length=3 * MAX_SLOTS)] = ()

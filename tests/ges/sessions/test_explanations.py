@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import trio
 
@@ -10,6 +12,7 @@ from benchmarks.stage.waiting import until
 from ges.client import connect
 from ges.errors import NotExplained, TopicError
 from ges.sessions import clients, explanations
+from ges.wire.replies import reply_address
 from ges.wire.why import MAX_CLIENTS_TOLD, MAX_FILTERS_TOLD, WhyFilter
 from overlay.ids import LinkClass
 
@@ -115,3 +118,55 @@ async def test_a_broker_of_an_earlier_version_is_not_asked(
         with pytest.raises(NotExplained, match=broker.url):
             await client.why("a")
         assert (await client.status()).clients == 1  # the broker has not cut it off
+
+
+RULES = """
+[[allow]]
+subject = "anyone"
+publish = ["letterbox/#", "open/#"]
+subscribe = ["open/#"]
+
+[[allow]]
+subject = "token:line-1"
+subscribe = ["#"]
+"""
+
+
+async def test_nobody_counts_the_readers_of_what_he_may_not_read(
+    brokers: Brokers, tmp_path: Path, book: Path, token: str
+) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text(RULES)
+    a = await brokers.start(access=rules, tokens=book)
+    b = await brokers.start(access=rules, tokens=book)
+    await brokers.whole()
+    async with (
+        connect(b.url, token=token) as reader,
+        reader.subscribe("#") as events,
+        connect(a.url) as far,
+        connect(b.url) as near,
+        connect(a.url, token=token) as insider,
+    ):
+        with trio.fail_after(DEADLINE_SECONDS):
+            await events.active.wait()
+            while True:
+                known = (await insider.why("hidden")).members
+                if known and not any(member.is_unknown for member in known):
+                    break
+                await trio.sleep(0.01)
+        for topic, is_for, count in (
+            ("hidden", [], 0),  # neither to be read nor to be published
+            ("letterbox/1", [b.url], 0),  # to be published: whether it goes anywhere, but not more
+            ("open/1", [b.url], 1),
+        ):
+            there, here = await far.why(topic), await near.why(topic)
+            assert [member.url for member in there.members if member.is_for] == is_for, topic
+            assert (len(here.clients), here.client_count) == (count, count), topic
+            assert not any(
+                member.interests[0].filter
+                for member in there.members
+                if count < 1 and member.interests
+            )
+        assert (await insider.why("hidden")).members
+        address = reply_address(reader.uid, bytes(16))
+        assert (await near.why(address)).client_count == 0
