@@ -2,8 +2,8 @@
 
 From the outside in: ``settings`` (where it listens, and who may come), ``server`` (connections),
 ``listening`` (why it cannot listen), ``tls`` (its certificates, if it has some), ``connection``
-(one of them: HTTP by h11), ``gate`` (whom it lets in), ``answers`` (requests and answers), ``app``
-(which path gives what).
+(one of them: HTTP by h11), ``gate`` (whom it lets in), ``guesses`` (wrong tokens of one address),
+``answers`` (requests and answers), ``app`` (which path gives what).
 
 What it answers: ``health``, ``metrics``, ``chronicle`` (suspicions, verdicts and repairs so far),
 ``tail`` (events as they pass), and the live page: ``picture`` (what is drawn), ``assembly`` (how it

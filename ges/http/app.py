@@ -34,6 +34,7 @@ from ges.http.tail import event_tail
 from ges.units.unit_names import written
 from ges.wire.topics import check_filter
 from overlay.errors import ChordalError
+from overlay.ids import NANOS_PER_SECOND
 from overlay.wording import printable
 
 MAX_FOLLOWERS = 16  #: of pictures
@@ -67,7 +68,10 @@ class AdminApp:
             settings.token,
             secrets.token_bytes(32),
             wants_certificate=settings.tls is not None and settings.tls.asks_certificates,
+            note=self._note_wrong,
         )
+        # Over HTTP they would go in the open, and without a guard to whoever is on this machine.
+        self._shows_secure = settings.tls is not None and self._gate.is_guarded
         self._chronicle = Chronicle()
         self._observer = Observer(broker)
         self._followers: dict[str, int] = {"pictures": 0, "tails": 0}
@@ -104,7 +108,7 @@ class AdminApp:
         return reply
 
     async def _answer(self, request: Request) -> Reply | Stream:
-        found = self._gate.judge(request)
+        found = self._gate.judge(request, round(trio.current_time() * NANOS_PER_SECOND))
         if found is not None:
             return found
         handler = self._routes.get(request.path)
@@ -134,6 +138,15 @@ class AdminApp:
     def _broker_counts(self, counter: str) -> None:
         if self._broker.is_composed:
             self._broker.driver.counters[counter] += 1
+
+    def _note_wrong(self, host: str, *, is_looked_at: bool) -> None:
+        if not self._broker.is_composed:
+            return
+        counted_log = self._broker.driver.counted_log
+        if is_looked_at:
+            counted_log.note("admin_tokens_wrong", "wrong admin token", host=host)
+        else:
+            counted_log.note("admin_tokens_braked", "too many wrong admin tokens", host=host)
 
     # ── for machines ──────────────────────────────────────────────────────────────────────────
 
@@ -197,7 +210,10 @@ class AdminApp:
             )
         text = request.query.get("topic", "#")
         check_filter(text)
-        return self._follow("tails", MAX_TAILS, event_tail(self._broker, text))
+        if text.startswith("$"):
+            return refused(400, "topics that begin with $ are the system's, and are not shown")
+        shown = event_tail(self._broker, text, shows_secure=self._shows_secure)
+        return self._follow("tails", MAX_TAILS, shown)
 
     @asynccontextmanager
     async def _pictures(self) -> AsyncIterator[NextBlock]:

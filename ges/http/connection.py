@@ -91,7 +91,13 @@ class HttpConnection:
             event = self._wire.next_event()
             if event is h11.PAUSED or isinstance(event, h11.Event):
                 return event
-            self._wire.receive_data(bytes(await self._stream.receive_some(READ_BYTES)))
+            room = MAX_HEADER_BYTES - len(self._wire.trailing_data[0])
+            if room <= 0:
+                raise h11.RemoteProtocolError(
+                    f"a request of more than {MAX_HEADER_BYTES} bytes of headers", 431
+                )
+            most = min(READ_BYTES, room)  # else what is behind the limit could make it whole
+            self._wire.receive_data(bytes(await self._stream.receive_some(most)))
 
     async def _send_stream(self, stream: Stream) -> bool:
         """Send server-sent events; says whether they came to their end before the client did."""

@@ -20,6 +20,7 @@ from ges.errors import SubscribeRefused
 from ges.http.answers import NextBlock, server_sent
 from ges.wire.delivered import Event
 from overlay.errors import ChordalError
+from overlay.ids import LinkClass
 
 SHOWN_PER_SECOND = 50
 SHOWN_BYTES = 1024  #: of a payload
@@ -43,11 +44,14 @@ class EventPicture(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 @asynccontextmanager
-async def event_tail(broker: Broker, text: str) -> AsyncIterator[NextBlock]:
-    """Follow the events that a filter takes, as server-sent events ``event`` and ``skipped``."""
+async def event_tail(broker: Broker, text: str, *, shows_secure: bool) -> AsyncIterator[NextBlock]:
+    """Follow the events that a filter takes, as server-sent events ``event`` and ``skipped``.
+
+    ``shows_secure``: secure ones, too; else nobody sees that there are any.
+    """
     send, receive = trio.open_memory_channel[bytes](WAITING)
     async with trio.open_nursery() as nursery, send, receive:
-        nursery.start_soon(_attend, broker, text, send)
+        nursery.start_soon(_attend, broker, text, send, shows_secure)
 
         async def following() -> bytes | None:
             try:
@@ -59,7 +63,9 @@ async def event_tail(broker: Broker, text: str) -> AsyncIterator[NextBlock]:
         nursery.cancel_scope.cancel()
 
 
-async def _attend(broker: Broker, text: str, send: trio.MemorySendChannel[bytes]) -> None:
+async def _attend(
+    broker: Broker, text: str, send: trio.MemorySendChannel[bytes], shows_secure: bool
+) -> None:
     config = broker.config
     async with send:
         try:
@@ -72,7 +78,7 @@ async def _attend(broker: Broker, text: str, send: trio.MemorySendChannel[bytes]
                 on_waiting=lambda words: None,
             ) as client:
                 while True:
-                    await _attend_awhile(client, text, send)
+                    await _attend_awhile(client, text, send, shows_secure=shows_secure)
         except* SubscribeRefused as group:
             words = "; ".join(map(str, group.exceptions))
             await send.send(server_sent("refused", msgspec.json.encode(words)))
@@ -80,11 +86,15 @@ async def _attend(broker: Broker, text: str, send: trio.MemorySendChannel[bytes]
             pass  # the broker ends
 
 
-async def _attend_awhile(client: Client, text: str, send: trio.MemorySendChannel[bytes]) -> None:
+async def _attend_awhile(
+    client: Client, text: str, send: trio.MemorySendChannel[bytes], *, shows_secure: bool
+) -> None:
     """Show events until there are too many in one second; then wait for its end."""
     ends, shown, skipped = -math.inf, 0, 0
     async with client.subscribe(text) as events:
         async for event in events:
+            if event.link_class is LinkClass.SECURE and not shows_secure:
+                continue
             now = trio.current_time()
             if now >= ends:
                 ends, shown = now + 1, 0

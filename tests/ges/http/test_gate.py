@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+from itertools import count
+
 import pytest
 
 from ges.http.answers import Reply, Request
 from ges.http.gate import COOKIE, Gate
+from ges.http.guesses import AT_ONCE, EACH_SECONDS, MAX_SITES, Guesses
+from overlay.ids import NANOS_PER_SECOND
 
 TOKEN = "a-token-of-enough-characters"
 OPEN = Gate(["broker-1.example"], None, b"secret")
@@ -19,9 +25,17 @@ def request(path: str = "/api/status", method: str = "GET", **headers: str) -> R
     return Request(method, path, pairs, found)
 
 
+hours = count()
+
+
+def judge(gate: Gate, asked: Request) -> Reply | None:
+    """Judge it an hour after the one before: what was guessed then counts no more."""
+    return gate.judge(asked, next(hours) * 3600 * NANOS_PER_SECOND)
+
+
 def status(gate: Gate, asked: Request) -> int:
     """Return how a request is turned away; 200: it is not."""
-    found = gate.judge(asked)
+    found = judge(gate, asked)
     return 200 if found is None else found.status
 
 
@@ -62,7 +76,7 @@ def test_pages_of_other_sites_do_not_read(site: str) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "CONNECT"])
 def test_nothing_can_be_changed(method: str) -> None:
-    found = OPEN.judge(request(method=method))
+    found = judge(OPEN, request(method=method))
     assert found is not None
     assert (found.status, found.headers) == (405, (("allow", "GET, HEAD"),))
 
@@ -93,7 +107,7 @@ def cookie_of(reply: Reply | None) -> str:
 
 
 def test_a_browser_shows_the_token_once_and_a_cookie_from_then_on() -> None:
-    reply = CLOSED.judge(request(f"/?token={TOKEN}"))
+    reply = judge(CLOSED, request(f"/?token={TOKEN}"))
     assert reply is not None
     assert (reply.status, dict(reply.headers)["location"]) == (303, "/")
     cookie = cookie_of(reply)
@@ -104,7 +118,7 @@ def test_a_browser_shows_the_token_once_and_a_cookie_from_then_on() -> None:
 
 
 def test_a_cookie_is_of_one_process_and_of_one_token() -> None:
-    cookie = cookie_of(CLOSED.judge(request(f"/?token={TOKEN}")))
+    cookie = cookie_of(judge(CLOSED, request(f"/?token={TOKEN}")))
     assert status(Gate([], TOKEN, b"another"), request(cookie=cookie)) == 401
     assert status(Gate([], TOKEN + "2", b"secret"), request(cookie=cookie)) == 401
 
@@ -116,4 +130,61 @@ def test_the_token_in_a_url_counts_for_the_page_alone(path: str) -> None:
 
 def test_where_there_is_no_token_no_empty_one_counts() -> None:
     assert status(OPEN, request("/?token=")) == 200  # let in, and given no cookie
-    assert OPEN.judge(request("/?token=")) is None
+    assert judge(OPEN, request("/?token=")) is None
+
+
+# ── guesses ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_address_guesses_a_few_times_and_then_once_in_a_while() -> None:
+    noted: list[tuple[str, bool]] = []
+
+    def note(host: str, *, is_looked_at: bool) -> None:
+        noted.append((host, is_looked_at))
+
+    gate = Gate([], TOKEN, b"secret", note=note)
+
+    def guess(shown: str, host: str, seconds: float, path: str = "/metrics") -> int:
+        asked = (
+            request(path, authorization=f"Bearer {shown}")
+            if path != "/"
+            else request(f"/?token={shown}")
+        )
+        found = gate.judge(replace(asked, client=(host, 1)), round(seconds * NANOS_PER_SECOND))
+        return 200 if found is None else found.status
+
+    assert [guess(f"wrong-{at}", "192.0.2.1", 0) for at in range(AT_ONCE)] == [401] * AT_ONCE
+    for path in ("/metrics", "/healthz", "/"):  # none says whether this one is right
+        assert guess(TOKEN, "192.0.2.1", 0.1, path) == 429, path
+        assert guess("wrong", "192.0.2.1", 0.1, path) == 429, path
+    assert guess(TOKEN, "192.0.2.2", 0.1) == 200
+    assert guess("wrong", "192.0.2.1", EACH_SECONDS, "/") == 401
+    assert guess(TOKEN, "192.0.2.1", EACH_SECONDS) == 429
+    assert guess(TOKEN, "192.0.2.1", 2 * EACH_SECONDS) == 200
+    assert guess(TOKEN, "192.0.2.1", 2 * EACH_SECONDS) == 200, "what is right is no guess"
+    assert Counter(noted) == {("192.0.2.1", True): AT_ONCE + 1, ("192.0.2.1", False): 7}
+
+
+def test_who_has_a_cookie_or_a_certificate_is_not_held_up_by_others() -> None:
+    gate = Gate([], TOKEN, b"secret")
+    cookie = cookie_of(gate.judge(request(f"/?token={TOKEN}"), 0))
+    for _ in range(AT_ONCE):
+        assert gate.judge(request(authorization="Bearer wrong"), 0) is not None
+    braked = gate.judge(request(authorization=f"Bearer {TOKEN}"), 0)
+    assert braked is not None
+    assert (braked.status, dict(braked.headers)["retry-after"]) == (429, str(int(EACH_SECONDS)))
+    assert gate.judge(request(cookie=cookie), 0) is None
+    assert gate.judge(request(cookie=cookie, authorization=f"Bearer {TOKEN}"), 0) is None
+    assert gate.judge(replace(request(), is_certified=True), 0) is None
+    assert gate.judge(request("/healthz"), 0) is None
+
+
+def test_a_network_of_ipv6_counts_as_one_and_few_addresses_are_remembered() -> None:
+    guesses = Guesses()
+    for at in range(AT_ONCE):
+        guesses.missed(f"2001:db8::{at:x}", 0)
+    assert guesses.wait_seconds("2001:db8::ffff", 0) == EACH_SECONDS
+    assert guesses.wait_seconds("2001:db8:0:1::1", 0) == 0
+    for at in range(2 * MAX_SITES):
+        guesses.missed(f"10.0.{at // 256}.{at % 256}", 0)
+    assert len(guesses) == MAX_SITES

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from benchmarks.stage.brokers import Brokers
 from benchmarks.stage.waiting import until
@@ -14,6 +17,7 @@ from ges.broker import Broker
 from ges.client import connect
 from ges.http import connection, server
 from ges.http.app import MAX_FOLLOWERS, MAX_TAILS, AdminApp
+from ges.http.guesses import AT_ONCE
 from ges.http.observer import Observer
 from ges.http.settings import AdminSettings
 from overlay.errors import ConfigError
@@ -329,6 +333,59 @@ async def test_of_many_events_a_few_are_shown(broker: Broker) -> None:
                 got += await stream.receive_some(65536)
         assert got.count(b"event: event") == 50
         assert broker.status().subscriptions == 0  # until the second is over
+
+
+@pytest.mark.parametrize("text", ["$name/kitchen", "$ping/%23", "$reply/x", "$share/a/b", "$"])
+async def test_what_is_the_systems_is_not_tailed(broker: Broker, text: str) -> None:
+    async with admin_of(broker) as app, connect(broker.url) as client:
+        found = await get(app, f"/api/events/tail?topic={text}")
+        assert (found.status, "the system's" in found.text) == (400, True)
+        assert broker.status().subscriptions == 0
+        async with client.inbox("kitchen") as inbox:
+            await client.publish("lamp", b"on", to="kitchen", confirm=True)
+            assert (await anext(inbox)).payload == b"on"
+
+
+async def test_wrong_tokens_are_counted_and_braked(broker: Broker) -> None:
+    async with admin_of(broker, TOKEN) as app:
+        codes = [
+            (await get(app, "/metrics", authorization=f"Bearer guess-{at}")).status
+            for at in range(AT_ONCE + 2)
+        ]
+        assert codes == [401] * AT_ONCE + [429] * 2
+        found = await get(app, "/metrics", authorization=f"Bearer {TOKEN}")
+        assert (found.status, "too many wrong tokens" in found.text) == (429, True)
+        assert (await get(app, "/healthz")).status == 200
+    counters = broker.driver.counters
+    assert (counters["admin_tokens_wrong"], counters["admin_tokens_braked"]) == (AT_ONCE, 3)
+
+
+@pytest.mark.parametrize(
+    "cuts",
+    [[], [4096], [4095, 8191], [100, 4196, 8190], [8192], range(1, 9000)],
+    ids=["one segment", "4096", "8191", "8190", "8192", "byte by byte"],
+)
+@pytest.mark.parametrize(
+    ("size", "code"), [(8192, b"404"), (8193, b"431"), (9000, b"431"), (12_289, b"431")]
+)
+async def test_headers_are_of_8_kib_at_most_however_they_come(
+    broker: Broker, size: int, code: bytes, cuts: Sequence[int]
+) -> None:
+    head = b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\nX: "
+    sent = head + b"x" * (size - len(head) - 4) + b"\r\n\r\n"
+    here, there = trio.testing.memory_stream_pair()
+    app = AdminApp(broker, AdminSettings("127.0.0.1", 0, None, None))
+    http = connection.HttpConnection(there, ("127.0.0.1", 1), app.answer, is_certified=False)
+    places = sorted({0, size, *(at for at in cuts if at < size)})
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(http.run)
+        for start, end in pairwise(places):
+            await here.send_all(sent[start:end])
+            if len(cuts) < 10 or start % 1000 == 0:
+                await trio.testing.wait_all_tasks_blocked()
+        with trio.fail_after(10):
+            assert (await here.receive_some(65536)).startswith(b"HTTP/1.1 " + code)
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_filter_that_is_none_is_refused(broker: Broker) -> None:

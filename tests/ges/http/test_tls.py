@@ -10,11 +10,15 @@ import pytest
 import trio
 
 from benchmarks.stage.brokers import Brokers
+from benchmarks.stage.waiting import until
 from ges.broker import Broker
+from ges.client import LinkClass, connect
 from ges.http import server
 from ges.http.settings import admin_settings
 from ges.http.tls import CERTIFICATE, CLIENTS, KEY, AdminTls
 from overlay.errors import ConfigError
+from overlay.security.identity import Role
+from tests.ges.conftest import Issue
 from tests.ges.http.admin import admin_of, get
 from tests.helpers.web_certificates import WebAuthority
 
@@ -178,3 +182,35 @@ def test_an_encrypted_key_is_not_asked_for(folder: Path) -> None:
     )
     with pytest.raises(ConfigError, match=r"server\.key is encrypted"):
         AdminTls(folder)
+
+
+async def test_secure_events_are_tailed_over_https_and_with_a_guard_alone(
+    brokers: Brokers, web: WebAuthority, folder: Path, issue: Issue
+) -> None:
+    broker = await brokers.start(identity=issue(Role.BROKER))
+    assert broker.secure_url is not None
+    mine = issue(Role.CLIENT)
+    async with connect(broker.secure_url, identity=mine) as client:
+        for tls, token, is_shown in (
+            (None, None, False),
+            (None, TOKEN, False),
+            (AdminTls(folder), None, False),
+            (AdminTls(folder), TOKEN, True),
+        ):
+            async with admin_of(broker, token, tls) as app:
+                stream: trio.abc.Stream = await trio.open_tcp_stream("127.0.0.1", app.server.port)
+                if tls is not None:
+                    stream = trio.SSLStream(stream, web.client(), server_hostname="127.0.0.1")
+                shown = f"Authorization: Bearer {token}\r\n" if token else ""
+                asked = f"GET /api/events/tail HTTP/1.1\r\nHost: localhost\r\n{shown}\r\n"
+                await stream.send_all(asked.encode())
+                await until(lambda: broker.status().subscriptions == 1)
+                await client.publish("t", b"hidden", link_class=LinkClass.SECURE, confirm=True)
+                await client.publish("t", b"open", confirm=True)
+                got = b""
+                with trio.fail_after(10):
+                    while b"open" not in got:
+                        got += await stream.receive_some(65536)
+                assert (b"hidden" in got) == is_shown
+                await trio.aclose_forcefully(stream)
+            await until(lambda: broker.status().subscriptions == 0)
