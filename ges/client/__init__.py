@@ -11,7 +11,7 @@ On every event loop
 Pure
     ``choices`` (what is chosen from a few), ``core`` (what is done with whatever the broker says),
     ``state`` (what a client knows), ``tries`` (whom to call next), ``greeting`` (who we are),
-    ``keepalive``, ``gaps``,
+    ``hang_ups`` (brokers that take us and hang up), ``keepalive``, ``gaps``,
     ``watermarks`` (what has come already), ``resuming`` (asking for what was missed), ``outgoing``
     (packing events, and keeping them until they are confirmed) and ``open_run`` (those that are to
     be packed together).

@@ -52,7 +52,7 @@ class Attachment(Waiting):
         self._transport = transport(wish.identity)
         credentials = self._transport.credentials
         revocations = credentials.revocations if credentials is not None else None
-        super().__init__(wish, ClientCore(wish, revocations, on_gap), TRIO)
+        super().__init__(wish, ClientCore(wish, revocations, on_gap), TRIO, rng)
         self._search = BrokerSearch(wish, self._transport, rng)
         self._stream: trio.abc.Stream | None = None  #: of the present connection
         self._is_over = trio.Event()
@@ -83,6 +83,7 @@ class Attachment(Waiting):
                 core.lose()
                 if not self.wish.reattach:
                     raise ConnectionLost(f"{state.lost_url}: the broker is gone")
+                await trio.sleep(self.pause_after_loss(now, trio.current_time()))
         except ConnectionLost as error:
             core.give_up(error)
             raise

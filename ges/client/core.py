@@ -22,6 +22,7 @@ from ges.errors import ActivityUnknown, ClientClosed, ConnectionLost
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import (
     CLIENT_CODEC,
+    Alternates,
     Attached,
     KeepAlive,
     Subscribe,
@@ -86,6 +87,7 @@ class ClientCore:
         self.lost_reason = "no broker"  #: ... and why
         self.on_change: Callable[[], None] = lambda: None  #: something waited for may be so
         self.is_closed = False  #: the client's block has ended
+        self.has_answered = False  #: the broker has said more than that it takes us
         self._revocations = revocations
         self._on_gap = on_gap
         self._reader = FrameReader()
@@ -187,6 +189,7 @@ class ClientCore:
         for subscription in self._subscriptions.values():
             self._await_activity(subscription)
         self._reader = reader
+        self.has_answered = False
         connection.outbox.normal = self.run_of_events.lane(QUEUE_BYTES)
         self.connection = connection
         for request in [*state.all_requests(now)]:
@@ -289,6 +292,7 @@ class ClientCore:
                     self.take(CLIENT_CODEC.decode(body), now)
 
     def _deliver(self, data: bytes, at: int, end: int) -> None:
+        self.has_answered = True
         numbers, events = read_delivery(data, self._one_way_us, at, end)
         if not (events and events[0].retained):  # values come as often as somebody subscribes
             events = self.state.watermarks.fresh(events)
@@ -306,6 +310,8 @@ class ClientCore:
         Raises:
             ProtocolError: as :meth:`receive` does.
         """
+        if not isinstance(message, Alternates | RevocationNotice):  # which come without a question
+            self.has_answered = True
         match self.state.take(message, now):
             case KeepAlive() as answer:
                 self.tell(answer)

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sized
+from random import Random
 
 from ges.client.core import ClientConnection, ClientCore
+from ges.client.hang_ups import HangUps
 from ges.client.loop import Loop
 from ges.client.outgoing import OutgoingStream
 from ges.client.requests import Replies
@@ -44,8 +46,9 @@ SENT_LOOK_SECONDS = 0.002  #: between two looks whether all has left
 class Waiting(ABC):
     """A client's core, and those that wait for it."""
 
-    def __init__(self, wish: Wish, core: ClientCore, loop: Loop) -> None:
+    def __init__(self, wish: Wish, core: ClientCore, loop: Loop, rng: Random) -> None:
         self.wish = wish
+        self._hang_ups = HangUps(wish.timeout, rng, wish.on_waiting)
         self.core = core
         self.loop = loop
         self._changed = loop.event()  #: set, and replaced, when something waited for may be so
@@ -60,6 +63,17 @@ class Waiting(ABC):
     def send(self, item: bytes) -> None:
         """Queue a whole frame for the broker; without one it is dropped."""
         self.core.send(item)
+
+    def pause_after_loss(self, since: float, now: float) -> float:
+        """Return the seconds to pause now that a broker is lost that had taken us at ``since``.
+
+        Raises:
+            ConnectionLost: for too long now brokers take us, and hang up before they answer.
+        """
+        has_answered = self.core.has_answered
+        return self._hang_ups.lost(
+            self.state.lost_url, has_answered=has_answered, since=since, now=now
+        )
 
     # ── publishing ────────────────────────────────────────────────────────────────────────────
 

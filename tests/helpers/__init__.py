@@ -14,6 +14,7 @@ Values
     another version), ``next_command`` (``chordal`` with such brokers).
 On the network
     ``broker_thread`` (brokers for clients that do not run on trio), ``slow_proxy`` (delays
-    what brokers send), ``tap`` (reads what goes over sockets), ``dns_server`` (answers as a test
-    tells it), ``http`` (requests to admin servers), ``web_certificates`` (what HTTPS needs).
+    what brokers send), ``hanging_up`` (greets as a broker does, and hangs up), ``tap`` (reads what
+    goes over sockets), ``dns_server`` (answers as a test tells it), ``http`` (requests to admin
+    servers), ``web_certificates`` (what HTTPS needs).
 """

@@ -56,7 +56,7 @@ class Attachment(Waiting):
     ) -> None:
         self._credentials = Credentials(wish.identity) if wish.identity is not None else None
         revocations = self._credentials.revocations if self._credentials is not None else None
-        super().__init__(wish, ClientCore(wish, revocations, on_gap), ASYNCIO)
+        super().__init__(wish, ClientCore(wish, revocations, on_gap), ASYNCIO, rng)
         self._search = BrokerSearch(wish, self._credentials, rng)
         self._connection: Connection | None = None  #: the present one
 
@@ -82,6 +82,7 @@ class Attachment(Waiting):
                 core.lose()
                 if not self.wish.reattach:
                     raise ConnectionLost(f"{state.lost_url}: the broker is gone")
+                await asyncio.sleep(self.pause_after_loss(now, time.monotonic()))
         except ConnectionLost as error:
             core.give_up(error)
             raise
