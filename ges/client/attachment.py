@@ -72,6 +72,7 @@ class Attachment(Waiting):
                 connection = Connection(
                     wire.stream, secure=attached.secure, limit_bytes=QUEUE_BYTES
                 )
+                connection.on_part = lambda: state.keepalive.heard(trio.current_time())
                 now = trio.current_time()
                 core.attach(address.url, attached, reader, connection, now, time.time_ns())
                 if is_first:

@@ -76,6 +76,7 @@ class Attachment(Waiting):
                 core.attach(address.url, attached, reader, connection, now, time.time_ns())
                 started.set()
                 self._connection = connection
+                connection.on_part = lambda: state.keepalive.heard(time.monotonic())
                 await self._serve(connection)
                 if core.is_closed:
                     return

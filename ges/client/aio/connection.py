@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import cast
 
 from ges.client.core import QUEUE_BYTES
@@ -49,6 +49,7 @@ class Connection(asyncio.Protocol):
         self._come: deque[bytes] = deque()
         self._come_bytes = 0
         self._is_paused = False  #: nothing more is read for now
+        self.on_part: Callable[[], None] = lambda: None  #: something came, if nothing whole yet
         self._arrived = asyncio.Event()
         self._failure: OSError | None = None
         self._is_ended = False  #: nothing more comes
@@ -157,6 +158,7 @@ class Connection(asyncio.Protocol):
         while received := await self._next():
             if (data := tls.unseal(received)) or tls.is_over:
                 return data
+            self.on_part()
         return b""
 
     async def _next(self) -> bytes:

@@ -245,3 +245,24 @@ async def test_ends_that_do_not_agree_say_why(contexts: Contexts) -> None:
             await near.do_handshake()
         assert isinstance(caught.value.__cause__, ssl.SSLCertVerificationError)
         await near.aclose()
+
+
+async def test_a_part_of_a_record_is_a_sign_of_life_and_no_end(contexts: Contexts) -> None:
+    async with pair(contexts) as (near, far):
+        parts: list[int] = []
+        connection = Connection(far, secure=True, limit_bytes=LIMIT)
+        connection.on_part = lambda: parts.append(len(parts))
+        sealed = b"".join(near.seal(SECRET))
+        got = b""
+
+        async def receive() -> None:
+            nonlocal got
+            got = bytes(await connection.receive())
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(receive)
+            for at in range(len(sealed)):
+                await trio.testing.wait_all_tasks_blocked()
+                await near.transport_stream.send_all(sealed[at : at + 1])
+        assert got == SECRET
+        assert len(parts) > 1
