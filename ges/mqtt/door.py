@@ -34,9 +34,9 @@ from ges.sessions.letting_in import LetIn
 from overlay.errors import ConfigError, ProtocolError
 from overlay.ids import LinkClass
 from overlay.links.doorkeeper import Doorkeeper
-from overlay.links.slots import Slots, source_of
 from overlay.net.connection import BROKEN
 from overlay.net.transport import Wire
+from overlay.shares import Shares, source_of
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import PROTOCOL_VERSION
 from overlay.wire.greetings import Hello
@@ -83,7 +83,7 @@ class MqttDoor:
         self._counted_log = broker.driver.counted_log
         self._doorkeeper = Doorkeeper(self._limits)
         strangers, of_one = self._limits.strangers // 2, self._limits.strangers_per_host
-        self._strangers = Slots(strangers, of_one=of_one, reserved=0)
+        self._strangers = Shares(strangers, of_one=of_one, reserved=0)
         #: By who it is, as rules know it, and by its client id.
         self._served: dict[tuple[str, str], MqttStream] = {}
 

@@ -23,13 +23,13 @@ from overlay.driver import Driver
 from overlay.errors import ProtocolError
 from overlay.ids import Nanos, short
 from overlay.limits import Limits
-from overlay.links.slots import Slots, Source
 from overlay.machine import Refused
 from overlay.net.connection import BROKEN, Connection
 from overlay.net.transport import CLOSE_SECONDS, Wire
 from overlay.queues.lanes import Policy
 from overlay.queues.pace import Pace
 from overlay.security.identity import PeerIdentity
+from overlay.shares import Shares, Source
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal
@@ -88,7 +88,7 @@ class Clients:
         self._reader = reader
         self._limits = limits
         self.policy = policy  #: for clients that come from now on
-        self._slots = Slots(
+        self._slots = Shares(
             limits.clients, of_one=limits.clients_of_one, reserved=limits.clients_reserved
         )
         self._visitors: Visitors[Session] = Visitors(

@@ -14,10 +14,10 @@ from overlay.errors import ProtocolError
 from overlay.limits import Limits
 from overlay.links.counted_log import CountedLog
 from overlay.links.first_message import read_greeting
-from overlay.links.slots import Slots, Source, source_of
 from overlay.machine import Refused
 from overlay.net.connection import BROKEN
 from overlay.net.transport import Wire
+from overlay.shares import Shares, Source, source_of
 from overlay.wire.codec import FrameReader
 from overlay.wire.greetings import GREETINGS, Challenge, Hello, Refusal, TokenProof
 
@@ -52,7 +52,7 @@ class LettingIn:
         self._broker_uid = broker_uid
         self._overlay = overlay
         self._limits = limits
-        self._proving = Slots(limits.strangers, of_one=limits.strangers_per_host, reserved=0)
+        self._proving = Shares(limits.strangers, of_one=limits.strangers_per_host, reserved=0)
 
     async def judge(self, hello: Hello, wire: Wire, reader: FrameReader) -> LetIn | Refusal:
         """Return who a client is, or why it is not let in; it is asked for a proof if it names one.

@@ -8,20 +8,21 @@ from collections.abc import Callable, Iterator
 
 import trio
 
+from overlay.address import site_of
 from overlay.errors import NoTlsError, ProtocolError, UntrustedError
 from overlay.ids import Nanos, Peer, uid_of
 from overlay.limits import Limits
 from overlay.links.counted_log import CountedLog
-from overlay.links.doorkeeper import Doorkeeper, site_of
+from overlay.links.doorkeeper import Doorkeeper
 from overlay.links.first_message import read_greeting
 from overlay.links.heap_trim import HeapTrim
 from overlay.links.lifecycle import Links
 from overlay.links.link import Greeted, Upper
-from overlay.links.slots import Slots, source_of
 from overlay.machine import Closed, Machine, Refused
 from overlay.net.connection import BROKEN
 from overlay.net.transport import Transport, Wire, close, remote_host
 from overlay.security.identity import PeerIdentity, Role
+from overlay.shares import Shares, source_of
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_CONTROL_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, LinkTable, Refusal, Welcome, judge_hello
@@ -244,7 +245,7 @@ class Acceptor:
         It is one of the same address, or of whoever has most.
         """
         limits, up = self._limits, self._links.up
-        slots = Slots(limits.links, of_one=limits.links_of_one, reserved=limits.links_reserved)
+        slots = Shares(limits.links, of_one=limits.links_of_one, reserved=limits.links_reserved)
         for link in up.values():
             slots.take(link.source)
         crowd = slots.crowd(

@@ -7,12 +7,10 @@ forgotten first, and starts with a full bucket when it comes back.
 from __future__ import annotations
 
 from collections import OrderedDict
-from ipaddress import IPv6Address, ip_address
 
+from overlay.address import site_of
 from overlay.ids import NANOS_PER_SECOND, Nanos
 from overlay.limits import Limits
-
-V6_SITE_BITS = 64  #: one site has all addresses that share so many first bits
 
 
 class Doorkeeper:
@@ -43,16 +41,3 @@ class Doorkeeper:
         if len(self._buckets) > limits.hosts:
             self._buckets.popitem(last=False)
         return is_admitted
-
-
-def site_of(host: str) -> str:
-    """Return what counts as one address: an IPv4 address, or an IPv6 network of 64 bits."""
-    try:
-        address = ip_address(host.partition("%")[0])
-    except ValueError:
-        return host
-    if not isinstance(address, IPv6Address):
-        return str(address)
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return str(IPv6Address(int(address) >> V6_SITE_BITS << V6_SITE_BITS))

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from overlay.address import site_of
 from overlay.ids import nanos
 from overlay.limits import Limits
-from overlay.links.doorkeeper import Doorkeeper, site_of
+from overlay.links.doorkeeper import Doorkeeper
 
 LIMITS = Limits(connections_per_second=2, connections_at_once=5, hosts=3)
 
