@@ -23,6 +23,8 @@ PARTS_RESERVED = 8  #: an eighth is for those alone who have proven who they are
 PARTS_OF_ONE = 4  #: one source has a quarter of the rest at most ...
 PARTS_OF_ONE_PROVEN = 2  #: ... or half of all, if it is proven
 
+MEND = "attach with a certificate or a token, which counts for itself"
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -45,7 +47,15 @@ def source_of(host: str | None, certified_uid: str | None) -> Source:
 class Shares:
     """Something of which there is only so much, and who has how much of it."""
 
-    __slots__ = ("_of_one", "_of_one_proven", "_taken", "_taken_in_all", "_total", "_unproven")
+    __slots__ = (
+        "_beside",
+        "_of_one",
+        "_of_one_proven",
+        "_taken",
+        "_taken_in_all",
+        "_total",
+        "_unproven",
+    )
 
     def __init__(
         self, total: int, *, of_one: int | None = None, reserved: int | None = None
@@ -69,15 +79,17 @@ class Shares:
 
         ``beside``: of this, what is taken by others that are not counted here, as by the clients of
         other brokers. Sources share what these leave, so who comes to one broker after another gets
-        less at each, and never all.
+        less at each, and never all. Below 0: so much of what is counted here takes no room, as
+        several sources have the same.
         """
         left = max(0, total - beside)
+        shared = min(left, total)
         eighth = total // PARTS_RESERVED
-        self._total = left
+        self._total, self._beside = left, beside
         self._unproven = max(0, left - (eighth if reserved is None else min(reserved, eighth)))
         if of_one is None:
-            self._of_one = max(1, self._unproven // PARTS_OF_ONE)
-            self._of_one_proven = max(1, left // PARTS_OF_ONE_PROVEN)
+            self._of_one = max(1, (shared - eighth) // PARTS_OF_ONE)
+            self._of_one_proven = max(1, shared // PARTS_OF_ONE_PROVEN)
         else:
             self._of_one = min(of_one, max(1, left * 3 // 4)) if of_one else left
             self._of_one_proven = self._of_one
@@ -98,15 +110,14 @@ class Shares:
 
     def take(self, source: Source, much: int = 1) -> None:
         """``source`` has so much more."""
-        self._taken[source] += much
         self._taken_in_all += much
+        self._taken[source] += much
+        if not self._taken[source]:
+            del self._taken[source]
 
     def free(self, source: Source, much: int = 1) -> None:
         """``source`` has so much less."""
-        self._taken_in_all -= much
-        self._taken[source] -= much
-        if not self._taken[source]:
-            del self._taken[source]
+        self.take(source, -much)
 
     def crowd(self, source: Source, much: int = 1) -> Source | None:
         """Return who keeps ``source`` from so much more: itself, or who has most; None: nobody.
@@ -121,17 +132,20 @@ class Shares:
         # Where proven ones have all, or there is nothing at all, nobody else can help it.
         return max(unproven)[2] if unproven else source
 
-    def why_not(self, source: Source, much: int, what: str) -> str | None:
-        """Return why ``source`` cannot have so much more of ``what``, for people; or None."""
+    def why_not(self, source: Source, much: int, what: str, *, is_new: bool = True) -> str | None:
+        """Return why ``source`` cannot have so much more of ``what``, for people; or None.
+
+        ``is_new``: nobody has had it before, so that more is taken in all.
+        """
         if self._has_its_share(source, much):
-            return f"{source.name} may have {self.of_one(source)} {what}, and has {self.of(source)}"
-        if self._taken_in_all + much > self._total:
-            return f"there is room for {self._total} {what}, and {self._taken_in_all} are taken"
-        if not source.is_proven and self._taken_in_all + much > self._unproven:
-            return (
-                f"there is room for {self._unproven} {what} without a certificate or a token, and "
-                f"{self._taken_in_all} are taken"
-            )
+            told = f"{source.name} may have {self.of_one(source)} {what}, and has {self.of(source)}"
+            return told if source.is_proven else f"{told}; {MEND}"
+        after, taken = self._taken_in_all + much, self._beside + self._taken_in_all
+        told = f"{taken} of {self._beside + self._total} {what} are taken"
+        if is_new and after > self._total:
+            return told
+        if is_new and after > self._unproven and not source.is_proven:
+            return f"{told}, and the rest is not for strangers; {MEND}"
         return None
 
     def _has_its_share(self, source: Source, much: int) -> bool:

@@ -61,6 +61,7 @@ PURE_FILES = {
         "ges.sessions.intake",
         "ges.sessions.named_events",
         "ges.sessions.replies",
+        "ges.sessions.subscription_shares",
         "ges.sessions.subscriptions",
     ),
     *("ges.client.keepalive", "ges.client.open_run", "ges.client.outgoing"),

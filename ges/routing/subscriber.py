@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 from overlay.queues.outlet import Outlet
+from overlay.shares import Source
 
 
 class Membership(NamedTuple):
@@ -55,3 +56,7 @@ class Subscriber(Protocol):
     @property
     def connection(self) -> Outlet:
         """Where events for it are queued."""
+
+    @property
+    def source(self) -> Source:
+        """To whom it counts, where there is only so much of something."""

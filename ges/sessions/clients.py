@@ -149,6 +149,7 @@ class Clients:
             hears_leaving=LEAVING in hello.capabilities,
             retains=RETAINED in hello.capabilities,
             host=wire.remote,
+            source=source,
             since=self._driver.now(),
             number=next(self._numbers),
         )

@@ -15,6 +15,7 @@ from overlay.machine import Message
 from overlay.queues.outbox import Outbox
 from overlay.queues.outlet import Outlet
 from overlay.security.identity import PeerIdentity
+from overlay.shares import NOWHERE, Source
 from overlay.wire.codec import FrameReader
 
 CLIENT_QUEUE_BYTES = 16 * 1024 * 1024
@@ -96,6 +97,7 @@ class Session:
         "realms",
         "retains",
         "since",
+        "source",
         "status",
         "takes_pages",
         "told_dropped",
@@ -123,6 +125,7 @@ class Session:
         hears_leaving: bool = False,
         retains: bool = False,
         host: str | None = None,
+        source: Source = NOWHERE,
         since: Nanos = 0,
         number: int = 0,
     ) -> None:
@@ -138,6 +141,7 @@ class Session:
             hears_leaving: it goes to another broker when it is told that this one leaves.
             retains: it knows retained events, and events that end.
             host: IP address that it is attached from; None: there is none.
+            source: to whom it counts, where there is only so much of something.
             since: when it was attached.
             number: of its connection at this broker.
         """
@@ -168,6 +172,7 @@ class Session:
         self.retains = retains
         self.host = host
         self.is_local = host is None or is_loopback(host)
+        self.source = source
         self.since = since
         self.number = number
         self.published = 0  #: events that it has sent, refused ones among them

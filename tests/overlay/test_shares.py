@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from overlay.shares import NOWHERE, Shares, Source, source_of
+from overlay.shares import MEND, NOWHERE, Shares, Source, source_of
 
 A, B, C = (source_of(f"10.0.0.{number}", None) for number in (1, 2, 3))
 PROVEN = source_of("10.0.0.1", "c" * 32)
@@ -65,14 +65,18 @@ def test_a_stranger_has_a_quarter_and_a_token_half_where_nothing_is_set() -> Non
     shares, token = Shares(1000), Source("token line-1", is_proven=True)
     shares.take(A, 218)
     assert shares.crowd(A) == A
-    assert shares.why_not(A, 1, "values") == "address 10.0.0.1 may have 218 values, and has 218"
+    told = f"address 10.0.0.1 may have 218 values, and has 218; {MEND}"
+    assert shares.why_not(A, 1, "values") == told
+    assert shares.why_not(A, 1, "values", is_new=False) == told, "it may not take over others'"
     shares.take(token, 500)
     assert shares.why_not(token, 1, "values") is not None
     assert shares.why_not(B, 157, "values") is None
-    told = "there is room for 875 values without a certificate or a token, and 718 are taken"
-    assert shares.why_not(B, 158, "values") == told
+    told = shares.why_not(B, 158, "values")
+    assert told is not None
+    assert told == f"718 of 1000 values are taken, and the rest is not for strangers; {MEND}"
+    assert shares.why_not(B, 158, "values", is_new=False) is None
     assert shares.why_not(PROVEN, 282, "values") is None
-    told = "there is room for 1000 values, and 718 are taken"
+    told = "718 of 1000 values are taken"
     assert shares.why_not(PROVEN, 283, "values") == told
 
 

@@ -156,7 +156,7 @@ def test_what_is_too_much_is_refused_where_it_is_published_and_drives_out_the_ol
     assert values.bytes <= 3 * (VALUE_BYTES + 300)
     problem = values.why_not(event(b"new", b"x" * 300))
     assert problem is not None
-    assert "retains no more than" in problem
+    assert "bytes of retained values are taken; clear some" in problem
     assert values.why_not(event(kept[0])) is None, "it replaces one"
     assert values.why_not(event(kept[0]), most=0) is None
     assert values.why_not(event(b"new"), most=len(kept)) is not None
