@@ -12,6 +12,7 @@ import secrets
 import socket
 from contextlib import suppress
 from functools import partial
+from hashlib import sha256
 from time import time_ns
 
 import trio
@@ -193,11 +194,12 @@ class MqttDoor:
             self._note_wrong(error, host)
             await self._refuse(stream, connect.level, error.reason, str(error))
             return
-        found = self._judge(connect, host)
+        certificate = self._certificate_of(stream)
+        found = self._judge(connect, host, certificate)
         if not isinstance(found, LetIn):
             await self._refuse(stream, connect.level, Reason.BAD_CREDENTIALS, found)
             return
-        if self._lacks_certificate(stream):
+        if certificate is None and self._asks_certificates:
             why = "show a certificate of an authority in client-ca.crt"
             await self._refuse(stream, connect.level, Reason.NOT_AUTHORIZED, why)
             return
@@ -225,7 +227,7 @@ class MqttDoor:
             if gateway.has_will:  # it was the broker that let go of the client
                 gateway.take_will()
                 word = LastWord(bytes(gateway.to_broker))
-                now = self._judge(connect, host)  # what it may do may have changed, or ended
+                now = self._judge(connect, host, certificate)  # it may have changed, or ended
                 if isinstance(now, LetIn):
                     await self._attach(publisher.uid, word, FrameReader(), host, now)
         finally:
@@ -235,10 +237,10 @@ class MqttDoor:
             self._counted_log.count("mqtt_messages_refused", gateway.refused)
             self._counted_log.count("mqtt_messages_too_large", gateway.too_large)
 
-    def _judge(self, connect: Connect, host: str) -> LetIn | str:
+    def _judge(self, connect: Connect, host: str, certificate: str | None) -> LetIn | str:
         is_private = self._settings.tls is not None
         return self._clients.judge_password(
-            connect.user, connect.password, host, is_private=is_private
+            connect.user, connect.password, host, certificate, is_private=is_private
         )
 
     async def _attach(
@@ -265,11 +267,16 @@ class MqttDoor:
         with trio.move_on_after(TAKE_OVER_SECONDS):
             await earlier.ended.wait()
 
-    def _lacks_certificate(self, stream: trio.abc.Stream) -> bool:
-        tls = self._settings.tls
-        if tls is None or not tls.asks_certificates:
-            return False
-        return not isinstance(stream, trio.SSLStream) or not stream.getpeercert()
+    @property
+    def _asks_certificates(self) -> bool:
+        return self._settings.tls is not None and self._settings.tls.asks_certificates
+
+    def _certificate_of(self, stream: trio.abc.Stream) -> str | None:
+        """Return the fingerprint of the certificate that a client has shown and that counts."""
+        if not self._asks_certificates or not isinstance(stream, trio.SSLStream):
+            return None
+        shown: bytes | None = stream.getpeercert(binary_form=True)
+        return sha256(shown).hexdigest() if shown is not None else None
 
     async def _refuse(self, stream: trio.abc.Stream, level: int, reason: int, why: str) -> None:
         properties = writing.told(why)

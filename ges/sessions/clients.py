@@ -301,13 +301,22 @@ class Clients:
             await self._gone.wait()
 
     def judge_password(
-        self, user: str | None, password: bytes | None, host: str, *, is_private: bool
+        self,
+        user: str | None,
+        password: bytes | None,
+        host: str,
+        certificate: str | None = None,
+        *,
+        is_private: bool,
     ) -> LetIn | str:
         """Return who a client is that shows a user name and a password, or why it is not let in.
 
-        ``is_private``: nobody but this broker could read them.
+        ``certificate``: fingerprint of the one that it has shown, if it has; ``is_private``: nobody
+        but this broker could read them.
         """
-        return self._letting_in.judge_password(user, password, host, is_private=is_private)
+        return self._letting_in.judge_password(
+            user, password, host, certificate, is_private=is_private
+        )
 
     # ── letting in ────────────────────────────────────────────────────────────────────────────
 

@@ -82,9 +82,18 @@ class LettingIn:
         return LetIn(found, Source(f"token {found.record.name}", is_proven=True), answer)
 
     def judge_password(
-        self, user: str | None, password: bytes | None, host: str, *, is_private: bool
+        self,
+        user: str | None,
+        password: bytes | None,
+        host: str,
+        certificate: str | None = None,
+        *,
+        is_private: bool,
     ) -> LetIn | str:
-        """Return who a client is that shows a token as user name and password, or why not."""
+        """Return who a client is that shows a token as user name and password, or why not.
+
+        ``certificate``: fingerprint of the one that it has shown, if it has.
+        """
         found = self._admission.admit_by_password(user, password, is_private=is_private)
         if isinstance(found, Rejection):
             self._counted_log.note(
@@ -92,7 +101,7 @@ class LettingIn:
             )
             return found.reason
         if found.record is None:
-            return LetIn(found, source_of(host, None))
+            return LetIn(found, source_of(host, certificate))
         return LetIn(found, Source(f"token {found.record.name}", is_proven=True))
 
     async def _challenge(
