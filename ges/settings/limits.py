@@ -81,7 +81,8 @@ class Limits(Part, frozen=True):
     connection_rate: Annotated[
         float,
         setting(
-            "New connections a second from one address, ten times as many at once; 0: no limit.",
+            "New connections a second from one address, ten times as many at once; of links a "
+            "twentieth. 0: no limit.",
             *("--connection-rate", "N"),
             ge=0,
             le=MANY,
