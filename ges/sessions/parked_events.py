@@ -46,7 +46,7 @@ class ParkedEvents:
         self._replies = replies
         self._now = now
         self._counters = counters
-        self._parking: Parking[Session] = Parking()
+        self._parking: Parking[Session] = Parking(lambda session: session.source)
         #: Called when :meth:`next_deadline` may be earlier than before.
         self.on_due: Callable[[], None] = lambda: None
         self._is_stirred = False  #: something has changed since it was last looked what may go
