@@ -203,10 +203,10 @@ class Intake:
             run.check_attributes()
         if head.is_named:
             run.names()  # they make sense
-        if self._named.is_full(session):
-            self._refuse(session, run, "too much waits for answers where named clients are")
-        elif not self._named.waits(session, run):
+        if not self._named.must_wait(session, run):
             self._take_now(session, run)
+        elif (full := self._named.keep(session, run)) is not None:
+            self._refuse(session, run, full)
 
     def _take_now(self, session: Session, run: EventRun) -> None:
         """Take events for which nothing need be asked any more."""

@@ -30,9 +30,8 @@ class SubscriptionShares:
         self._profiles = profiles
         self._limits = limits
         self._most_bytes = most_bytes
-        self._memory = Shares(most_bytes)
-        self._groups = Shares(profile.MAX_GROUPED)
-        self._names = Shares(MAX_NAMES)
+        # How much there is of each is looked up when it is asked for.
+        self._memory, self._groups, self._names = Shares(0), Shares(0), Shares(0)
         self._members: Counter[tuple[Source, Interest]] = Counter()  #: of queue groups
 
     def why_not(self, session: Session, request: Subscribe) -> str | None:
@@ -42,6 +41,7 @@ class SubscriptionShares:
         cost, source = filter_cost(request.filter), session.source
         reason = self._memory.why_not(source, cost, "bytes of memory for filters")
         if reason is None and is_name_filter(request.filter):
+            self._names.resize(MAX_NAMES)
             return self._names.why_not(source, 1, "names")
         if reason is not None or request.queue is None:
             return reason

@@ -22,6 +22,7 @@ from ges.broker import Broker
 from ges.client import Client, connect
 from ges.errors import PublishRefused, SubscribeRefused
 from ges.retained.values import RetainedValues
+from ges.sessions import subscription_shares
 from ges.sessions.subscription_shares import SubscriptionShares
 from ges.wire.client_messages import (
     Attached,
@@ -210,12 +211,29 @@ async def takes_memory_for_filters(brokers: Brokers, folder: Path) -> None:
         assert await subscribe(raw, Subscribe(1, deep, None)) == [], "who goes leaves room"
 
 
+async def takes_names(brokers: Brokers, folder: Path) -> None:
+    """By four connections, each of which may have 16."""
+    broker = await brokers.start()
+    with mock.patch.object(subscription_shares, "MAX_NAMES", 128):
+        async with AsyncExitStack() as stack:
+            refused: list[str] = []
+            for number in range(1, 5):
+                raw = await stack.enter_async_context(stranger(broker, number))
+                wanted = [Subscribe(n, f"$name/{number}-{n}", None) for n in range(16)]
+                refused += await subscribe(raw, *wanted)
+            assert len(refused) == 4 * 16 - 28
+            assert refused[0].startswith("address 127.0.0.2 may have 28 names, and has 28")
+            async with connect(broker.url) as honest, honest.subscribe("$name/honest"):
+                pass
+
+
 STORIES = [
     takes_retained_values,
     clears_what_is_not_there,
     takes_over_values_of_others,
     takes_queue_groups,
     takes_memory_for_filters,
+    takes_names,
 ]
 
 
