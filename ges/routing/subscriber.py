@@ -22,6 +22,8 @@ class Membership(NamedTuple):
 class Subscriber(Protocol):
     """A client that is attached; in a broker a :class:`ges.sessions.session.Session`."""
 
+    waiting_bytes: int  #: of memory for what is still to be looked up for it
+
     @property
     def filters(self) -> dict[int, tuple[str, LinkClass | None]]:
         """Its filters, each with the only class of events it is for, by subscription number.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ges.retained.topic_tree import TopicTree
-from ges.retained.values import CLEARED_MS, NANOS_PER_MILLI, VALUE_BYTES, RetainedValues
+from ges.retained.values import CLEARED_MS, NANOS_PER_MILLI, SPARE, VALUE_BYTES, RetainedValues
 from ges.wire.event_runs import EventRun
 from ges.wire.events import pack_event, read_head
 from overlay.ids import LinkClass
@@ -172,3 +174,28 @@ def test_only_values_of_topics_that_differ_are_told() -> None:
     told = list(a.differing(b.marks(secure=False), secure=False))
     assert b"topic/77" in {value.key[1] for value in told}
     assert len(told) < 30
+
+
+@pytest.mark.parametrize("shape", ["deep", "pairs", "flat", "set again"])
+def test_values_are_charged_with_what_they_take(shape: str) -> None:
+    """A topic of 64 levels took twelve times what it was charged with."""
+    topics = {
+        "deep": ["/".join(f"{n}.{level}" for level in range(64)) for n in range(300)],
+        "pairs": [f"{'/'.join(f'{n // 2}.{at}' for at in range(63))}/{n}" for n in range(300)],
+        "flat": [f"sensor/{n}" for n in range(600)],
+        "set again": [f"sensor/{n % 200}" for n in range(3000)],
+    }[shape]
+    values = RetainedValues()
+    runs = [
+        event(topic.encode(), at=NOW + n, publisher=n.to_bytes(16, "big"), ends_ms=NOW // 10**5)
+        for n, topic in enumerate(topics)
+    ]
+    tracemalloc.start()
+    try:
+        for run in runs:
+            values.take(run, NOW)
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    # The heaps may have some entries that are out of date, however few values there are.
+    assert taken < 1.25 * values.bytes + 400 * SPARE

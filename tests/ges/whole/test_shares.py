@@ -22,6 +22,7 @@ from ges.broker import Broker
 from ges.client import Client, connect
 from ges.errors import PublishRefused, SubscribeRefused
 from ges.retained.values import RetainedValues
+from ges.routing.first_values import KEY_BYTES, WISH_BYTES
 from ges.sessions import subscription_shares
 from ges.sessions.subscription_shares import SubscriptionShares
 from ges.wire.client_messages import (
@@ -37,6 +38,8 @@ from overlay.limits import Limits
 from overlay.machine import Message
 from overlay.shares import MEND, Shares
 from overlay.wire.frames import EVENT, frame
+from overlay.wire.versions import RETAINED
+from tests.ges.retained.test_values import event as retained
 from tests.ges.sessions.test_clients import Raw
 from tests.ges.whole.test_slots import ATTACKER, client, greet
 
@@ -244,6 +247,29 @@ async def test_a_stranger_leaves_room_for_others(
     story: Story, brokers: Brokers, tmp_path: Path
 ) -> None:
     await story(brokers, tmp_path)
+
+
+async def test_who_subscribes_for_all_values_many_times_and_reads_none_holds_one_list(
+    brokers: Brokers,
+) -> None:
+    broker = await brokers.start()
+    first = broker.stack.retaining.first
+    for number in range(1000):
+        run = retained(b"t/%d" % number, bytes(2000), at=number + 1)
+        assert broker.stack.retaining.values.take(run, 1) is not None
+    async with await greet(broker, client(1, RETAINED)) as stream:
+        raw = Raw(stream)
+        await raw.say(*(Subscribe(number, "#", None, values=True) for number in range(100)))
+        await until(lambda: broker.stack.deliveries.subscriptions == 100, 20.0)
+        (session,) = first._waiting
+        assert len(first._waiting[session].keys) <= 1000
+        most = KEY_BYTES * 1000 + WISH_BYTES * 100
+        assert 0 < session.waiting_bytes <= most
+        found = 0
+        with trio.fail_after(DEADLINE_SECONDS):
+            while found < 2500:
+                found += isinstance(await raw.hear(), bytes)
+    await until(lambda: not first._waiting)
 
 
 # ── faults that the stories notice ────────────────────────────────────────────────────────────────
