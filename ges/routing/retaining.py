@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from ges.retained.values import NANOS_PER_MILLI, RetainedValues
+from ges.retained.values import MAX_VALUES, NANOS_PER_MILLI, RetainedValues
 from ges.routing.audience import Audience
 from ges.routing.first_values import FirstValues, class_of, send_value
 from ges.routing.realms import Realms
@@ -47,7 +47,7 @@ class Retaining:
 
     # ── where an event is published ───────────────────────────────────────────────────────────
 
-    def why_not(self, run: EventRun, source: Source, most: int) -> str | None:
+    def why_not(self, run: EventRun, source: Source, most: int = MAX_VALUES) -> str | None:
         """Return why an event of a client cannot be retained, or None.
 
         ``source``: of the client; ``most``: values beyond which none is added. What clears a topic
