@@ -125,7 +125,8 @@ class Limits(Part, frozen=True):
     retained: Annotated[
         int,
         setting(
-            "Retained values in the cluster beyond which no client adds one here.",
+            "Retained values in the cluster beyond which no client adds one here; one address has "
+            "a quarter of what is not reserved.",
             *("--max-retained", "N"),
             ge=0,
             le=MAX_VALUES,
@@ -155,7 +156,7 @@ class Limits(Part, frozen=True):
     subscription_memory: Annotated[
         int,
         setting(
-            "Memory for the filters of all clients.",
+            "Memory for the filters of all clients, of which one address has a quarter.",
             *("--subscription-memory", "BYTES"),
             form=BYTES,
             ge=1024**2,

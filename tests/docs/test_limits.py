@@ -10,11 +10,17 @@ from pathlib import Path
 import pytest
 
 from ges.admin.metrics import COUNTED
+from ges.directory import register
+from ges.profiles import profile
+from ges.retained import values
+from ges.sessions import named_events, parking, subscription_shares
 from ges.settings import limits as settings
 from ges.settings.setting import settings_of
-from overlay.limits import Limits
+from ges.topology import secure_graph
+from overlay.limits import LIMITS, Limits
 from tests.ges.admin.test_metrics import counted, named
 
+MIB = 1024 * 1024
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "security.md"
 COUNTERS = ROOT / "docs" / "counters.md"
@@ -127,6 +133,26 @@ def test_no_row_names_what_is_gone() -> None:
     assert gone == []
     others = set().union(*OF_ITS_OWN.values())
     assert others <= set(constants()), "nor do the exceptions"
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("values.MAX_VALUES", (values.MAX_VALUES, values.MAX_BYTES // MIB)),
+        ("profile.MAX_GROUPED", (profile.MAX_GROUPED,)),
+        ("subscription_shares.MAX_NAMES", (subscription_shares.MAX_NAMES,)),
+        ("register.MAX_ENTRIES", (register.MAX_ENTRIES,)),
+        ("parking.MAX_PARKED", (parking.MAX_PARKED, parking.MAX_ALL_PARKED_BYTES // MIB)),
+        ("named_events.MAX_ALL_BYTES", (named_events.MAX_ALL_BYTES // MIB,)),
+        ("limits.links_per_second", (LIMITS.links_per_second,)),
+        ("limits.subscription_bytes", (LIMITS.subscription_bytes_total // MIB,)),
+        ("secure_graph.MAX_LISTED", (secure_graph.MAX_LISTED,)),
+    ],
+)
+def test_the_numbers_of_a_row_are_those_that_hold(name: str, numbers: tuple[float, ...]) -> None:
+    (row,) = [row for row in table().splitlines() if f"`{name}`" in row]
+    for number in numbers:
+        assert re.search(rf"\b{number:,.0f}\b", row), (number, row)
 
 
 def test_each_row_says_what_one_source_has_and_what_is_reserved() -> None:
