@@ -14,6 +14,7 @@ from ges.retained.values import CLEARED_MS, NANOS_PER_MILLI, SPARE, VALUE_BYTES,
 from ges.wire.event_runs import EventRun
 from ges.wire.events import pack_event, read_head
 from overlay.ids import LinkClass
+from overlay.shares import Source
 from tests.helpers.linear_filters import does_match
 
 NOW = 1_800_000_000 * 10**9
@@ -174,6 +175,34 @@ def test_only_values_of_topics_that_differ_are_told() -> None:
     told = list(a.differing(b.marks(secure=False), secure=False))
     assert b"topic/77" in {value.key[1] for value in told}
     assert len(told) < 30
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 5), st.sampled_from(["a", "b", ""]), st.integers(0, 40)),
+        max_size=40,
+    )
+)
+def test_the_books_of_sources_are_right(steps: list[tuple[int, str, int]]) -> None:
+    """Whatever is published here or elsewhere, cleared, replaced or driven out."""
+    values = RetainedValues()
+    values.bound(4 * (VALUE_BYTES + 300))
+    for number, (topic, who, size) in enumerate(steps, 1):
+        run = event(b"t%d" % topic, bytes(size), sequence=number, at=NOW + number)
+        if not who:  # from another broker
+            values.take(run, NOW)
+            continue
+        source = Source(who, is_proven=who == "b")
+        if values.why_not(run, source) is None:
+            values.take(run, NOW)
+            values.charge(run.head, source)
+    values.forget(NOW + (CLEARED_MS + 1) * NANOS_PER_MILLI)
+    owned = [values._values[key] for key in values._sources]
+    assert len(values._numbers) == len(owned)
+    assert len(values._sizes) == sum(value.size for value in owned)
+    for name in ("a", "b"):
+        source = Source(name, is_proven=name == "b")
+        assert values._numbers.of(source) == list(values._sources.values()).count(source)
 
 
 @pytest.mark.parametrize("shape", ["deep", "pairs", "flat", "set again"])

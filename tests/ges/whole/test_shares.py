@@ -192,6 +192,10 @@ async def takes_queue_groups(brokers: Brokers, folder: Path) -> None:
             for number in range(230):
                 async with honest.subscribe(f"a/{number}", queue="g"):
                     pass
+    await until(lambda: broker.clients.size == 0)
+    async with stranger(broker) as raw:
+        wanted = [Subscribe(n, f"{n}", None, "g") for n in range(220)]
+        assert await subscribe(raw, *wanted, *wanted) == [], "who goes leaves room"
 
 
 async def takes_memory_for_filters(brokers: Brokers, folder: Path) -> None:
