@@ -297,8 +297,6 @@ class Past:
         keyed = sorted(((run.first, at, run) for at, run in enumerate(current.runs)), key=_order)
         runs = [run for _, _, run in keyed]
         for client in current.clients:
-            # They have the same bytes, and few of them take long to read these.
-            client.fetched_bytes = min(current.bytes, POOL_BYTES) // len(current.clients)
             self._served(client, runs, now)
 
     def _find(

@@ -80,7 +80,6 @@ class Replays:
     def forget(self, client: Subscriber) -> None:
         """The client is gone."""
         self._behind.pop(client, None)
-        client.fetched_bytes = 0
         self._served.discard(client)
         self.forgotten(client)
 
@@ -166,8 +165,6 @@ class Replays:
         ):
             client.connection.send(delivery, 0 if run.secure else count)
             self._counters["events_replayed"] += count
-        if not replay.has_past:
-            client.fetched_bytes = 0
         if replay.has_past or replay.position < kept.end:
             self._behind[client] = replay  # behind those that wait, too
         else:

@@ -22,8 +22,7 @@ class Membership(NamedTuple):
 class Subscriber(Protocol):
     """A client that is attached; in a broker a :class:`ges.sessions.session.Session`."""
 
-    waiting_bytes: int  #: of memory for what is still to be looked up for it ...
-    fetched_bytes: int  #: ... and for what was fetched, as it has missed it elsewhere
+    waiting_bytes: int  #: of memory for what is still to be looked up for it
 
     @property
     def filters(self) -> dict[int, tuple[str, LinkClass | None]]:

@@ -73,7 +73,6 @@ class Session:
         "asks",
         "changes",
         "connection",
-        "fetched_bytes",
         "filter_bytes",
         "filters",
         "hears_active",
@@ -152,8 +151,7 @@ class Session:
         self.verdict_bytes = 0
         self.changes = 0  #: of its subscriptions, which its reader has not yet been slowed down for
         self.filter_bytes = 0  #: memory its filters may take
-        self.waiting_bytes = 0  #: memory for what is still to be looked up for it ...
-        self.fetched_bytes = 0  #: ... and for what was fetched, as it has missed it elsewhere
+        self.waiting_bytes = 0  #: memory for what is still to be looked up for it
         self.uid = uid
         self.publisher = bytes.fromhex(uid)
         self.incarnation = incarnation
@@ -236,9 +234,8 @@ class Session:
         what is remembered of it."""
         unfinished = self.reader.kept_bytes if self.reader is not None else 0
         # Filters are charged with what they take at most, which is twice what they mostly do.
-        remembered = self.filter_bytes // 2 + self.verdict_bytes
-        ahead = self.waiting_bytes + self.fetched_bytes
-        return self.connection.memory + unfinished + remembered + ahead
+        remembered = self.filter_bytes // 2 + self.verdict_bytes + self.waiting_bytes
+        return self.connection.memory + unfinished + remembered
 
     def give_up(self) -> None:
         """End its connection now: too much is held for it, or of it."""

@@ -53,7 +53,7 @@ class Client:
         self.secure = secure
         self.retains = True
         self.source = NOWHERE
-        self.waiting_bytes = self.fetched_bytes = 0
+        self.waiting_bytes = 0
         self.connection = Nowhere()
 
 

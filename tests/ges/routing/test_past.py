@@ -39,7 +39,6 @@ class Moved:
         default_factory=lambda: {1: ("#", None)}
     )
     secure: bool = False
-    fetched_bytes: int = 0
 
 
 class Bench:
@@ -87,21 +86,6 @@ def test_what_was_fetched_for_a_client_that_is_gone_goes_nowhere() -> None:
     bench.past.on_done(THERE, PastDone(mail.message.number, 1), T0 + NANOS_PER_SECOND)
     bench.past.expire(T0 + 2 * NANOS_PER_SECOND + ROUND_NS)
     assert (bench.served, bench.regained) == ([], [])
-
-
-def test_what_was_fetched_counts_to_those_it_was_fetched_for() -> None:
-    bench = Bench()
-    clients = [Moved(), Moved()]
-    for each in clients:
-        bench.past.begin(cast("Subscriber", each), T0)
-    (mail,) = bench.past.expire(T0 + NANOS_PER_SECOND).mail
-    assert isinstance(mail.message, PastWanted)
-    for first in range(1, 11):
-        bench.past.take(from_there(first), 5, T0 + NANOS_PER_SECOND)
-    bench.past.on_done(THERE, PastDone(mail.message.number, 10), T0 + NANOS_PER_SECOND)
-    assert len(bench.served) == 2
-    size = sum(len(from_there(first).data) for first in range(1, 11))
-    assert [each.fetched_bytes for each in clients] == [size // 2] * 2
 
 
 def test_a_broker_that_is_back_asks_for_what_its_clients_want_and_gets_it() -> None:

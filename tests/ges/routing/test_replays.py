@@ -65,7 +65,7 @@ class Client:
         self.secure = secure
         self.retains = True
         self.source = NOWHERE
-        self.waiting_bytes = self.fetched_bytes = 0
+        self.waiting_bytes = 0
         self.last: dict[LinkClass, int] = {}
         self.connection = Outlet()
         self.watermarks = Watermarks()
