@@ -162,6 +162,8 @@ class Stack:
             self.on_event("event published", run)
         flood = run.head.secure and not self._graph.is_complete
         self.router.publish(client, run, self.now(), flood=flood)
+        if run.head.retain:
+            self.retaining.values.charge(run.head, client.source)
         if self.ordering.has_questions:
             self._ask()
 

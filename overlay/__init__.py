@@ -3,7 +3,8 @@
 The lowest package. It knows nothing of rings or events; see ``docs/architecture.md``.
 
 Words of all packages
-    ``machine`` (inputs, effects, facts), ``ids``, ``address``, ``errors``, ``limits``, ``rng``,
+    ``machine`` (inputs, effects, facts), ``ids``, ``address``, ``errors``, ``limits``,
+    ``shares`` (whose it is, where there is only so much), ``rng``,
     ``trace_schema`` (the columns of runs and incidents), ``wording``, ``release`` (which version
     this is), ``circular`` (numbers without an end).
 The door

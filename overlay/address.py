@@ -6,7 +6,7 @@ A broker listens on one port for both; the scheme says how the caller speaks.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from urllib.parse import urlsplit
 
 from overlay.errors import AddressError, ConfigError
@@ -14,6 +14,7 @@ from overlay.errors import AddressError, ConfigError
 DEFAULT_PORT = 9470
 PLAIN = "chordal"
 TLS = "chordals"
+V6_SITE_BITS = 64  #: one site has all addresses that share so many first bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,19 @@ def is_loopback(host: str) -> bool:
         return host.rstrip(".").lower() == "localhost"
     mapped = getattr(address, "ipv4_mapped", None)
     return bool((mapped or address).is_loopback)
+
+
+def site_of(host: str) -> str:
+    """Return what counts as one address: an IPv4 address, or an IPv6 network of 64 bits."""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if not isinstance(address, IPv6Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(IPv6Address(int(address) >> V6_SITE_BITS << V6_SITE_BITS))
 
 
 def _check_host(host: str, text: str) -> None:

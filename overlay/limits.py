@@ -28,6 +28,7 @@ class Limits:
     connections: int = 8192  #: of peers and clients
     links: int = 1024  #: to brokers; a ring of a million has some forty for each
     links_of_one: int = 512  #: of these, of one address; 0: no limit
+    links_per_second: float = 10.0  #: new ones, beyond so many at once, of one source; 0: no limit
     links_reserved: int = 128  #: of these, only for brokers that show a certificate
     connections_per_second: float = 200.0  #: new ones, for one remote address; 0: no limit
     connections_at_once: int = 2000  #: that one address may make in a burst

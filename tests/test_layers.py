@@ -36,10 +36,16 @@ PURE_ROOMS = {
 }
 PURE_FILES = {
     *("overlay.address", "overlay.circular", "overlay.errors", "overlay.ids", "overlay.limits"),
-    *("overlay.machine", "overlay.rng", "overlay.trace_schema", "overlay.wording"),
+    *(
+        "overlay.machine",
+        "overlay.rng",
+        "overlay.shares",
+        "overlay.trace_schema",
+        "overlay.wording",
+    ),
     *("overlay.links.bulkhead", "overlay.links.doorkeeper", "overlay.links.counted_log"),
     *("overlay.links.keeping", "overlay.links.taking", "overlay.links.acknowledgements"),
-    *("overlay.links.stillness", "overlay.links.slots", "overlay.links.first_seen"),
+    *("overlay.links.stillness", "overlay.links.first_seen"),
     *("overlay.net.turn", "overlay.security.revocation"),
     *("ring.config", "ring.core", "ring.errors", "ring.facts", "ring.geometry", "ring.invariants"),
     *("ring.node", "ring.verdicts"),
@@ -55,6 +61,7 @@ PURE_FILES = {
         "ges.sessions.intake",
         "ges.sessions.named_events",
         "ges.sessions.replies",
+        "ges.sessions.subscription_shares",
         "ges.sessions.subscriptions",
     ),
     *("ges.client.keepalive", "ges.client.open_run", "ges.client.outgoing"),

@@ -25,10 +25,12 @@ COUNTED = (
     "internal_errors",
     "links_given_up",
     "links_made_room",
+    "links_too_fast",
     "memory_relieved",
     "operations_denied",
     "protocol_errors",
     "resource_shortages",
+    "retained_refused",
     "strangers_dropped",
     "strangers_evicted",
     "strangers_gone",
@@ -37,6 +39,7 @@ COUNTED = (
     "strangers_too_slow",
     "strangers_untrusted",
     "subscriptions_denied",
+    "subscriptions_refused",
     "visitors_evicted",
 )
 

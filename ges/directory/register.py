@@ -6,6 +6,7 @@ broker that has died goes by itself. Bounded; times are handed in. Pure.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -13,7 +14,8 @@ from hashlib import blake2b
 from ges.wire.directory_messages import MAX_HOLDERS, Holder, NameAt
 from overlay.ids import NANOS_PER_SECOND, Nanos
 
-MAX_ENTRIES = 65_536  #: of all names; further ones are not kept
+MAX_ENTRIES = 65_536  #: of all names; further ones are not kept ...
+MAX_OF_ONE = MAX_ENTRIES // 4  #: ... and no more of one broker
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class Register:
     def __init__(self) -> None:
         self.size = 0
         self._entries: dict[str, dict[str, _Entry]] = {}  #: by name and uid
+        self._held: Counter[str] = Counter()  #: entries of each broker, by uid
 
     def take(self, told: NameAt, now: Nanos) -> bool:
         """Note what a holder says of itself; says whether there was room for it."""
@@ -42,9 +45,11 @@ class Register:
             self._drop(name, holder.uid)
             return True
         if holder.uid not in held:
-            if self.size >= MAX_ENTRIES or len(held) >= MAX_HOLDERS:
+            is_full = self.size >= MAX_ENTRIES or self._held[holder.uid] >= MAX_OF_ONE
+            if is_full or len(held) >= MAX_HOLDERS:
                 return False
             self.size += 1
+            self._held[holder.uid] += 1
         entry = _Entry(holder, now + told.lasts_s * NANOS_PER_SECOND)
         self._entries.setdefault(name, {})[holder.uid] = entry
         return True
@@ -77,5 +82,8 @@ class Register:
         held = self._entries.get(name, {})
         if held.pop(uid, None) is not None:
             self.size -= 1
+            self._held[uid] -= 1
+            if not self._held[uid]:
+                del self._held[uid]
             if not held:
                 del self._entries[name]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 
+from overlay.address import site_of
 from overlay.ids import NANOS_PER_SECOND, Nanos
-from overlay.links.doorkeeper import site_of
 
 AT_ONCE = 10  #: wrong tokens of one address
 EACH_SECONDS = 6.0  #: then one more each so many seconds

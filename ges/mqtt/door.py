@@ -12,6 +12,7 @@ import secrets
 import socket
 from contextlib import suppress
 from functools import partial
+from hashlib import sha256
 from time import time_ns
 
 import trio
@@ -34,9 +35,9 @@ from ges.sessions.letting_in import LetIn
 from overlay.errors import ConfigError, ProtocolError
 from overlay.ids import LinkClass
 from overlay.links.doorkeeper import Doorkeeper
-from overlay.links.slots import Slots, source_of
 from overlay.net.connection import BROKEN
 from overlay.net.transport import Wire, remote_end
+from overlay.shares import Shares, source_of
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import PROTOCOL_VERSION
 from overlay.wire.greetings import Hello
@@ -88,7 +89,7 @@ class MqttDoor:
         self._counted_log = broker.driver.counted_log
         self._doorkeeper = Doorkeeper(self._limits)
         strangers, of_one = self._limits.strangers // 2, self._limits.strangers_per_host
-        self._strangers = Slots(strangers, of_one=of_one, reserved=0)
+        self._strangers = Shares(strangers, of_one=of_one, reserved=0)
         #: By who it is, as rules know it, and by its client id.
         self._served: dict[tuple[str, str], MqttStream] = {}
 
@@ -199,11 +200,12 @@ class MqttDoor:
             self._note_wrong(error, host)
             await self._refuse(stream, connect.level, error.reason, str(error))
             return
-        found = self._judge(connect, host)
+        certificate = self._certificate_of(stream)
+        found = self._judge(connect, host, certificate)
         if not isinstance(found, LetIn):
             await self._refuse(stream, connect.level, Reason.BAD_CREDENTIALS, found)
             return
-        if self._lacks_certificate(stream):
+        if certificate is None and self._asks_certificates:
             why = "show a certificate of an authority in client-ca.crt"
             await self._refuse(stream, connect.level, Reason.NOT_AUTHORIZED, why)
             return
@@ -234,7 +236,7 @@ class MqttDoor:
             if gateway.has_will:  # it was the broker that let go of the client
                 gateway.take_will()
                 word = LastWord(bytes(gateway.to_broker))
-                now = self._judge(connect, host)  # what it may do may have changed, or ended
+                now = self._judge(connect, host, certificate)  # it may have changed, or ended
                 if isinstance(now, LetIn):
                     own = Wire(word, None, host, wire.port)
                     await self._attach(publisher.uid, own, FrameReader(), now, called)
@@ -247,10 +249,10 @@ class MqttDoor:
             self._counted_log.count("mqtt_messages_refused", gateway.refused)
             self._counted_log.count("mqtt_messages_too_large", gateway.too_large)
 
-    def _judge(self, connect: Connect, host: str) -> LetIn | str:
+    def _judge(self, connect: Connect, host: str, certificate: str | None) -> LetIn | str:
         is_private = self._settings.tls is not None
         return self._clients.judge_password(
-            connect.user, connect.password, host, is_private=is_private
+            connect.user, connect.password, host, certificate, is_private=is_private
         )
 
     async def _attach(
@@ -277,11 +279,16 @@ class MqttDoor:
         with trio.move_on_after(TAKE_OVER_SECONDS):
             await earlier.ended.wait()
 
-    def _lacks_certificate(self, stream: trio.abc.Stream) -> bool:
-        tls = self._settings.tls
-        if tls is None or not tls.asks_certificates:
-            return False
-        return not isinstance(stream, trio.SSLStream) or not stream.getpeercert()
+    @property
+    def _asks_certificates(self) -> bool:
+        return self._settings.tls is not None and self._settings.tls.asks_certificates
+
+    def _certificate_of(self, stream: trio.abc.Stream) -> str | None:
+        """Return the fingerprint of the certificate that a client has shown and that counts."""
+        if not self._asks_certificates or not isinstance(stream, trio.SSLStream):
+            return None
+        shown: bytes | None = stream.getpeercert(binary_form=True)
+        return sha256(shown).hexdigest() if shown is not None else None
 
     async def _refuse(self, stream: trio.abc.Stream, level: int, reason: int, why: str) -> None:
         properties = writing.told(why)

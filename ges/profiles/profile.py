@@ -86,6 +86,15 @@ class Profile:
         """
         return self._since.get(interest)
 
+    @property
+    def grouped(self) -> int:
+        """How many interests with a group there are."""
+        return self._grouped
+
+    def is_wanted(self, interest: Interest) -> bool:
+        """Say whether somebody has asked for just this."""
+        return interest in self._subscribers
+
     # ── subscriptions ─────────────────────────────────────────────────────────────────────────
 
     def why_full(self, interest: Interest) -> str | None:

@@ -72,6 +72,15 @@ class ProfilesPart(Part):
         """Who wants what."""
         return self.exchange.index
 
+    @property
+    def grouped(self) -> int:
+        """How many queue groups and filters the clients here are in."""
+        return self.exchange.profile.grouped
+
+    def is_wanted(self, interest: Interest) -> bool:
+        """Say whether a client here has asked for just this."""
+        return self.exchange.profile.is_wanted(interest)
+
     def why_full(self, interest: Interest) -> str | None:
         """Return why there is no room for what a client asks for, or None."""
         return self.exchange.profile.why_full(interest)

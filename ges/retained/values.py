@@ -11,7 +11,11 @@ that has not heard of it bring the older value back.
 A value of a secure event stands beside that of a normal one on the same topic. The number of values
 and their bytes are bounded. Where an event is published that would be too much, it is refused; what
 comes from another broker drives out the values with the oldest stamps, so that brokers with the
-same bounds keep the same. Pure: unix times are handed in.
+same bounds keep the same.
+
+What is published here counts to the source of its client (:mod:`overlay.shares`). The sources here
+share what the clients of other brokers leave: so who attaches to one broker of a cluster after
+another gets less at each. Pure: unix times are handed in.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from ges.wire.event_runs import EventRun
 from ges.wire.events import Flow, Head
 from ges.wire.realms import Realm
 from overlay.ids import LinkClass
+from overlay.shares import NOWHERE, Shares, Source
 
 MAX_VALUES = 16384
 MAX_BYTES = 32 * 1024 * 1024
@@ -37,6 +42,11 @@ CLEARED_MS = 600_000  #: for which it is remembered that a topic was cleared
 NANOS_PER_MILLI = 1_000_000
 BUCKETS = 256  #: by topic: members compare these to find what differs
 MARKS = 2**63
+SPARE = 1024  #: entries of a heap that may be out of date, beside as many as there are values
+CLEAR_SOME = (
+    "clear some (publish nothing to them with retain; they count for ten minutes more), "
+    "or give them a ttl"
+)
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
@@ -84,6 +94,8 @@ class RetainedValues:
         self._values: dict[Key, Value] = {}
         self._kept_near: dict[Key, None] = {}  #: of these: those of a realm that is not all
         self._trees = {False: TopicTree(), True: TopicTree()}
+        self._sources: dict[Key, Source] = {}  #: of those that were published here
+        self._numbers, self._sizes = Shares(MAX_VALUES), Shares(MAX_BYTES)  #: of these
         self._marks = {False: [0] * BUCKETS, True: [0] * BUCKETS}
         self._ends: list[tuple[int, Key]] = []  #: heap; some are out of date
         self._oldest: list[tuple[Stamp, Key]] = []  #: the same
@@ -97,20 +109,39 @@ class RetainedValues:
 
     # ── where an event is published ───────────────────────────────────────────────────────────
 
-    def why_not(self, run: EventRun, most: int | None = None) -> str | None:
+    def why_not(
+        self, run: EventRun, source: Source = NOWHERE, most: int = MAX_VALUES
+    ) -> str | None:
         """Return why an event of a client cannot be retained here, or None.
 
-        ``most``: values beyond which none is added.
+        ``source``: of the client; ``most``: values beyond which none is added.
         """
-        most = MAX_VALUES if most is None else min(most, MAX_VALUES)
-        old = self._values.get(_key(run.head))
-        size = self.bytes - (old.size if old is not None else 0) + _size(run)
-        if (old is not None or len(self._values) < most) and size <= self._most_bytes:
-            return None
-        return (
-            f"this broker retains no more than {most} values, and {self._most_bytes} bytes; clear "
-            "some by publishing nothing to their topics with retain, or give them a ttl"
-        )
+        key, size = _key(run.head), _size(run)
+        old, owner = self._values.get(key), self._sources.get(key)
+        if old is not None and run.largest_payload == 0:
+            return None  # it takes no more than what it clears
+        self._resize(most, old if owner is None else None)
+        problem = None
+        if old is None or owner != source:
+            what = "retained values"
+            problem = self._numbers.why_not(source, 1, what, is_new=old is None)
+        if old is not None and owner is not None:
+            self._sizes.free(owner, old.size)
+        problem = problem or self._sizes.why_not(source, size, "bytes of retained values")
+        if old is not None and owner is not None:
+            self._sizes.take(owner, old.size)
+        return f"not retained: {problem}; {CLEAR_SOME}" if problem is not None else None
+
+    def charge(self, head: Head, source: Source) -> None:
+        """Let a value that a client here has published count to its source, if it is kept."""
+        key = _key(head)
+        value = self._values.get(key)
+        if value is None or (value.flow, value.stamp.sequence) != (head.flow, head.sequence):
+            return
+        self._discharge(value)
+        self._sources[key] = source
+        self._numbers.take(source)
+        self._sizes.take(source, value.size)
 
     def stamp_for(self, head: Head, wall_ns: int) -> int:
         """Return the stamp of an event that is published here now.
@@ -223,17 +254,38 @@ class RetainedValues:
         self._trees[key[0]].add(key[1].decode())
         self.bytes += value.size
         self._add_mark(value, value.mark)
+        most = 2 * len(self._values) + SPARE
         if value.ends_ms:
-            self._ends = _pushed(self._ends, (value.ends_ms, key), self._live_ends)
-        self._oldest = _pushed(self._oldest, (value.stamp, key), self._live_stamps)
+            self._ends = _pushed(self._ends, (value.ends_ms, key), self._live_ends, most)
+        self._oldest = _pushed(self._oldest, (value.stamp, key), self._live_stamps, most)
 
     def _drop(self, value: Value) -> None:
         key = value.key
         del self._values[key]
+        self._discharge(value)
         self._kept_near.pop(key, None)
         self._trees[key[0]].remove(key[1].decode())
         self.bytes -= value.size
         self._add_mark(value, -value.mark)
+
+    def _resize(self, most: int, replaced: Value | None) -> None:
+        """Let the sources here share what values of other brokers leave.
+
+        ``replaced``: one of these, in whose place a value is to come.
+        """
+        beside = len(self._values) - len(self._numbers)
+        beside_bytes = self.bytes - len(self._sizes)
+        if replaced is not None:
+            beside, beside_bytes = beside - 1, beside_bytes - replaced.size
+        self._numbers.resize(min(most, MAX_VALUES), beside=beside)
+        self._sizes.resize(self._most_bytes, beside=beside_bytes)
+
+    def _discharge(self, value: Value) -> None:
+        """A value counts to nobody here any more."""
+        source = self._sources.pop(value.key, None)
+        if source is not None:
+            self._numbers.free(source)
+            self._sizes.free(source, value.size)
 
     def _add_mark(self, value: Value, mark: int) -> None:
         marks, at = self._marks[value.key[0]], _bucket(value.key)
@@ -254,9 +306,9 @@ class RetainedValues:
         return [(value.stamp, key) for key, value in self._values.items()]
 
 
-def _pushed(heap: list[T], item: T, live: Callable[[], list[T]]) -> list[T]:
-    """Push an item that is one of ``live`` now; a heap mostly out of date is made of these anew."""
-    if len(heap) > 2 * MAX_VALUES:
+def _pushed(heap: list[T], item: T, live: Callable[[], list[T]], most: int) -> list[T]:
+    """Push an item that is one of ``live`` now; a heap of more than ``most`` is made of these."""
+    if len(heap) > most:
         heap = live()
         heapq.heapify(heap)
         return heap

@@ -3,7 +3,10 @@
 For example, a client subscribes to ``#`` where brokers retain 30 MiB. It gets 256 KiB at once, and
 more whenever less than 64 KiB wait to be sent to it. What is published meanwhile comes between
 the pieces. A topic's value comes before that topic's news: where news has come since the client
-subscribed, it has had these, and the older value is left out. Pure.
+subscribed, it has had these, and the older value is left out.
+
+What a client is to get is listed for one subscription at a time. So who subscribes a thousand times
+and reads nothing has one list, and it counts to the memory that is held for it. Pure.
 """
 
 from __future__ import annotations
@@ -23,16 +26,29 @@ PIECE_BYTES = 256 * 1024
 ROOM_BYTES = 64 * 1024  #: that may still wait for a client when it gets the next piece
 PAUSE_NS = nanos(0.005)
 TURN_CLIENTS = 4  #: get a piece in one turn
+TURN_VALUES = 16_384  #: are looked at for one client ...
+TURN_SUBSCRIPTIONS = 16  #: ... and so many subscriptions
+KEY_BYTES = 8  #: of memory for a topic that a client is to get the value of ...
+WISH_BYTES = 128  #: ... and for a subscription that has to wait for those before
 
 
 class _Waiting:
     """What one client is still to get."""
 
-    __slots__ = ("rows",)
+    __slots__ = ("keys", "number", "order", "wishes")
 
     def __init__(self) -> None:
-        #: By which subscription, which topic, and what was taken last when it began.
-        self.rows: deque[tuple[int, Key, int]] = deque()
+        self.wishes: dict[int, int] = {}  #: subscriptions, and what was taken last when each began
+        self.number = self.order = 0  #: the same of the one that is served now ...
+        self.keys: deque[Key] = deque()  #: ... and topics with values for it
+
+    def __bool__(self) -> bool:
+        return bool(self.keys or self.wishes)
+
+    @property
+    def bytes(self) -> int:
+        """Memory that this takes."""
+        return KEY_BYTES * len(self.keys) + WISH_BYTES * len(self.wishes)
 
 
 class FirstValues:
@@ -57,26 +73,23 @@ class FirstValues:
 
     def begin(self, client: Subscriber, number: int) -> None:
         """A client has just subscribed: send it the values that match."""
-        entry = client.filters.get(number)
-        if entry is None or not client.retains:
-            return
-        realm = client.realms.get(number, Realm.ALL)
-        found = [
-            value
-            for value in self._values.matching(*entry, secure=client.secure)
-            if self._is_near(value, realm)
-        ]
-        if not found:
+        if number not in client.filters or not client.retains:
             return
         waiting = self._waiting.setdefault(client, _Waiting())
-        order = self._values.order
-        waiting.rows.extend((number, value.key, order) for value in found)
-        self._due = self._due or self._now()
-        self._go_on(client)
+        if waiting.number == number:
+            waiting.keys.clear()  # it has another filter now
+        is_first = not waiting
+        waiting.wishes[number] = self._values.order
+        if len(waiting.wishes) > len(client.filters):  # some of them have ended
+            waiting.wishes = {n: at for n, at in waiting.wishes.items() if n in client.filters}
+        client.waiting_bytes = waiting.bytes
+        if is_first:
+            self._go_on(client)
 
     def forget(self, client: Subscriber) -> None:
         """The client is gone."""
         self._waiting.pop(client, None)
+        client.waiting_bytes = 0
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`expire` has something to do."""
@@ -100,20 +113,38 @@ class FirstValues:
 
     def _go_on(self, client: Subscriber) -> None:
         waiting = self._waiting.pop(client)
-        wall_ns, size = self._wall_ns(), 0
-        rows = waiting.rows
-        while rows and size < PIECE_BYTES:
-            number, key, order = rows.popleft()
-            value = self._values.get(key, wall_ns)
-            if value is None or value.order > order or number not in client.filters:
-                continue
-            if not self._is_near(value, client.realms.get(number, Realm.ALL)):
-                continue
-            size += len(value.frame)
-            send_value(client, pack_matches((number,)), value)
-            self._counters["retained_delivered"] += 1
-        if rows:
+        wall_ns, size, looks = self._wall_ns(), 0, 0
+        for _ in range(TURN_SUBSCRIPTIONS):
+            if not waiting.keys and waiting.wishes:
+                self._look_up(client, waiting)
+            while waiting.keys and size < PIECE_BYTES and looks < TURN_VALUES:
+                looks += 1
+                size += self._send(client, waiting, wall_ns)
+        client.waiting_bytes = waiting.bytes
+        if waiting:
             self._waiting[client] = waiting  # behind those that wait, too
+            self._due = self._due or self._now()
+
+    def _send(self, client: Subscriber, waiting: _Waiting, wall_ns: int) -> int:
+        """Send the next value, if it is to be sent; returns how many bytes it has."""
+        number = waiting.number
+        value = self._values.get(waiting.keys.popleft(), wall_ns)
+        if value is None or value.order > waiting.order or number not in client.filters:
+            return 0
+        if not self._is_near(value, client.realms.get(number, Realm.ALL)):
+            return 0
+        send_value(client, pack_matches((number,)), value)
+        self._counters["retained_delivered"] += 1
+        return len(value.frame)
+
+    def _look_up(self, client: Subscriber, waiting: _Waiting) -> None:
+        """Find the topics with values for the next subscription."""
+        number = next(iter(waiting.wishes))
+        waiting.number, waiting.order = number, waiting.wishes.pop(number)
+        entry = client.filters.get(number)
+        if entry is not None:
+            found = self._values.matching(*entry, secure=client.secure)
+            waiting.keys.extend(value.key for value in found)
 
 
 def send_value(client: Subscriber, matches: bytes, value: Value) -> None:

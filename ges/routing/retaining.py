@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
-from ges.retained.values import NANOS_PER_MILLI, RetainedValues
+from ges.retained.values import MAX_VALUES, NANOS_PER_MILLI, RetainedValues
 from ges.routing.audience import Audience
 from ges.routing.first_values import FirstValues, class_of, send_value
 from ges.routing.realms import Realms
 from ges.wire.event_runs import EventRun
 from ges.wire.events import MAX_TTL_MS, Head, read_head
 from overlay.ids import Nanos
+from overlay.shares import Source
 from overlay.wire.frames import HEADER as FRAME_HEADER
 
 ANSWER_BYTES = 4 * 1024 * 1024  #: sent to a member at once; it asks again for the rest
@@ -46,15 +47,13 @@ class Retaining:
 
     # ── where an event is published ───────────────────────────────────────────────────────────
 
-    def why_not(self, run: EventRun, most: int) -> str | None:
+    def why_not(self, run: EventRun, source: Source, most: int = MAX_VALUES) -> str | None:
         """Return why an event of a client cannot be retained, or None.
 
-        ``most``: values beyond which none is added.
+        ``source``: of the client; ``most``: values beyond which none is added. What clears a topic
+        is kept for a while, too.
         """
-        head = run.head
-        if not head.retain or run.largest_payload == 0:
-            return None
-        return self.values.why_not(run, most)
+        return self.values.why_not(run, source, most) if run.head.retain else None
 
     def stamped(self, run: EventRun) -> EventRun:
         """Return an event of a client with its stamp and its end."""

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 from overlay.queues.outlet import Outlet
+from overlay.shares import Source
 
 
 class Membership(NamedTuple):
@@ -20,6 +21,8 @@ class Membership(NamedTuple):
 
 class Subscriber(Protocol):
     """A client that is attached; in a broker a :class:`ges.sessions.session.Session`."""
+
+    waiting_bytes: int  #: of memory for what is still to be looked up for it
 
     @property
     def filters(self) -> dict[int, tuple[str, LinkClass | None]]:
@@ -55,3 +58,7 @@ class Subscriber(Protocol):
     @property
     def connection(self) -> Outlet:
         """Where events for it are queued."""
+
+    @property
+    def source(self) -> Source:
+        """To whom it counts, where there is only so much of something."""

@@ -5,11 +5,11 @@ Clients
     ``session`` (one), ``clients`` (all), ``reader`` (reads what they send), ``visitors`` (those
     that only ask for the status), ``letting_in`` (who may attach).
 What they send
-    ``intake``, ``subscriptions``, ``parking`` and ``parked_events`` (secure events that wait for a
-    path), ``named_events`` (events for named clients, until it is known where these are),
-    ``replies``, ``active_notices`` (that a subscription is active), ``operators`` (see
-    who is attached, cut off, drain), ``explanations`` (what would become of an event),
-    ``event_lookup`` (what became of one).
+    ``intake``, ``subscriptions``, ``subscription_shares`` (what these take, by source),
+    ``parking`` and ``parked_events`` (secure events that wait for a path), ``named_events`` (events
+    for named clients, until it is known where these are), ``replies``, ``active_notices`` (that a
+    subscription is active), ``operators`` (see who is attached, cut off, drain), ``explanations``
+    (what would become of an event), ``event_lookup`` (what became of one).
 When they have to wait
     ``on_ring`` (until the broker has joined), ``backpressure`` (while queues are crowded),
     ``change_pace`` (when they change their subscriptions too fast).

@@ -23,13 +23,13 @@ from overlay.driver import Driver
 from overlay.errors import ProtocolError
 from overlay.ids import Nanos
 from overlay.limits import Limits
-from overlay.links.slots import Slots, Source
 from overlay.machine import Refused
 from overlay.net.connection import BROKEN, Connection
 from overlay.net.transport import CLOSE_SECONDS, Wire
 from overlay.queues.lanes import Policy
 from overlay.queues.pace import Pace
 from overlay.security.identity import PeerIdentity
+from overlay.shares import Shares, Source
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal
@@ -89,7 +89,7 @@ class Clients:
         self._reader = reader
         self._limits = limits
         self.policy = policy  #: for clients that come from now on
-        self._slots = Slots(
+        self._slots = Shares(
             limits.clients, of_one=limits.clients_of_one, reserved=limits.clients_reserved
         )
         self._visitors: Visitors[Session] = Visitors(
@@ -162,6 +162,7 @@ class Clients:
             host=wire.remote,
             port=wire.port,
             mqtt_client_id=mqtt_client_id,
+            source=source,
             since=self._driver.now(),
             number=next(self._numbers),
         )
@@ -315,13 +316,22 @@ class Clients:
             await self._gone.wait()
 
     def judge_password(
-        self, user: str | None, password: bytes | None, host: str, *, is_private: bool
+        self,
+        user: str | None,
+        password: bytes | None,
+        host: str,
+        certificate: str | None = None,
+        *,
+        is_private: bool,
     ) -> LetIn | str:
         """Return who a client is that shows a user name and a password, or why it is not let in.
 
-        ``is_private``: nobody but this broker could read them.
+        ``certificate``: fingerprint of the one that it has shown, if it has; ``is_private``: nobody
+        but this broker could read them.
         """
-        return self._letting_in.judge_password(user, password, host, is_private=is_private)
+        return self._letting_in.judge_password(
+            user, password, host, certificate, is_private=is_private
+        )
 
     # ── letting in ────────────────────────────────────────────────────────────────────────────
 

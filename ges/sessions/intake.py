@@ -203,10 +203,10 @@ class Intake:
             run.check_attributes()
         if head.is_named:
             run.names()  # they make sense
-        if self._named.is_full(session):
-            self._refuse(session, run, "too much waits for answers where named clients are")
-        elif not self._named.waits(session, run):
+        if not self._named.must_wait(session, run):
             self._take_now(session, run)
+        elif (full := self._named.keep(session, run)) is not None:
+            self._refuse(session, run, full)
 
     def _take_now(self, session: Session, run: EventRun) -> None:
         """Take events for which nothing need be asked any more."""
@@ -219,7 +219,7 @@ class Intake:
         if head.topic.startswith(NAMES_BELOW):
             problem = problem or f"nothing is published below {ROOT}: these are names of clients"
         if head.flags & TIMED_FLAGS:
-            problem = problem or self._stack.retaining.why_not(run, self._limits.retained)
+            problem = problem or self._why_not_retained(session, run)
             run = self._stack.retaining.stamped(run)
             head = run.head
         if problem is None and (problem := session.why_not(head.topic)) is not None:
@@ -263,6 +263,13 @@ class Intake:
         if limit >= MAX_PAYLOAD_BYTES or (size := run.largest_payload) <= limit:
             return None
         return f"{TOO_LARGE}{size} bytes; this broker takes {limit} at most"
+
+    def _why_not_retained(self, session: Session, run: EventRun) -> str | None:
+        most = self._limits.retained
+        problem = self._stack.retaining.why_not(run, session.source, most)
+        if problem is not None:
+            self._replies.note_not_retained(session)
+        return problem
 
     def _park(self, session: Session, run: EventRun, problem: str | None, park_ms: int) -> None:
         """Park secure events that cannot go now, as far as their publisher wants that."""

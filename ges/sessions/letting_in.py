@@ -14,10 +14,10 @@ from overlay.errors import ProtocolError
 from overlay.limits import Limits
 from overlay.links.counted_log import CountedLog
 from overlay.links.first_message import read_greeting
-from overlay.links.slots import Slots, Source, source_of
 from overlay.machine import Refused
 from overlay.net.connection import BROKEN
 from overlay.net.transport import Wire
+from overlay.shares import Shares, Source, source_of
 from overlay.wire.codec import FrameReader
 from overlay.wire.greetings import GREETINGS, Challenge, Hello, Refusal, TokenProof
 
@@ -52,7 +52,7 @@ class LettingIn:
         self._broker_uid = broker_uid
         self._overlay = overlay
         self._limits = limits
-        self._proving = Slots(limits.strangers, of_one=limits.strangers_per_host, reserved=0)
+        self._proving = Shares(limits.strangers, of_one=limits.strangers_per_host, reserved=0)
 
     async def judge(self, hello: Hello, wire: Wire, reader: FrameReader) -> LetIn | Refusal:
         """Return who a client is, or why it is not let in; it is asked for a proof if it names one.
@@ -82,9 +82,18 @@ class LettingIn:
         return LetIn(found, Source(f"token {found.record.name}", is_proven=True), answer)
 
     def judge_password(
-        self, user: str | None, password: bytes | None, host: str, *, is_private: bool
+        self,
+        user: str | None,
+        password: bytes | None,
+        host: str,
+        certificate: str | None = None,
+        *,
+        is_private: bool,
     ) -> LetIn | str:
-        """Return who a client is that shows a token as user name and password, or why not."""
+        """Return who a client is that shows a token as user name and password, or why not.
+
+        ``certificate``: fingerprint of the one that it has shown, if it has.
+        """
         found = self._admission.admit_by_password(user, password, is_private=is_private)
         if isinstance(found, Rejection):
             self._counted_log.note(
@@ -92,7 +101,7 @@ class LettingIn:
             )
             return found.reason
         if found.record is None:
-            return LetIn(found, source_of(host, None))
+            return LetIn(found, source_of(host, certificate))
         return LetIn(found, Source(f"token {found.record.name}", is_proven=True))
 
     async def _challenge(

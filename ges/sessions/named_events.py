@@ -16,6 +16,7 @@ from ges.wire.event_runs import EventRun
 from ges.wire.events import Head
 from ges.wire.realms import Realm
 from overlay.ids import Nanos
+from overlay.shares import Shares
 
 MAX_WAITING_BYTES = 1024 * 1024  #: of one client ...
 MAX_ALL_BYTES = 16 * 1024 * 1024  #: ... and of all
@@ -47,25 +48,27 @@ class NamedEvents:
         self._settle = settle
         self._waiting: dict[Session, deque[EventRun]] = {}
         self._bytes: dict[Session, int] = {}
-        self._all_bytes = 0
+        self._all = Shares(MAX_ALL_BYTES)
         self._is_stirred = False
         stack.on_names = self._stir
         stack.watch(self)
 
-    def waits(self, session: Session, run: EventRun) -> bool:
-        """Say whether events wait, and if so keep them: for answers, or behind those that do."""
-        if session not in self._waiting and not self._is_open(run):
-            return False
-        self._waiting.setdefault(session, deque()).append(run.alone())
-        size = run.bounds[-1] - run.bounds[0]
-        self._bytes[session] = self._bytes.get(session, 0) + size
-        self._all_bytes += size
-        return True
+    def must_wait(self, session: Session, run: EventRun) -> bool:
+        """Say whether events wait: for answers, or behind those that do."""
+        return session in self._waiting or self._is_open(run)
 
-    def is_full(self, session: Session) -> bool:
-        """Say whether no more events of a client may wait."""
-        waiting = self._bytes.get(session, 0)
-        return waiting > MAX_WAITING_BYTES or (waiting > 0 and self._all_bytes > MAX_ALL_BYTES)
+    def keep(self, session: Session, run: EventRun) -> str | None:
+        """Keep events that must wait; returns why not, or None."""
+        size, waiting = run.bounds[-1] - run.bounds[0], self._bytes.get(session, 0)
+        if waiting > MAX_WAITING_BYTES:
+            return f"{waiting} bytes of this client wait for answers where named clients are"
+        full = self._all.why_not(session.source, size, "bytes of events for named clients")
+        if full is not None:
+            return full
+        self._waiting.setdefault(session, deque()).append(run.alone())
+        self._bytes[session] = waiting + size
+        self._all.take(session.source, size)
+        return None
 
     def why_not(self, run: EventRun) -> str | None:
         """Return why an event whose names are known cannot be taken, or None."""
@@ -78,7 +81,7 @@ class NamedEvents:
     def forget(self, session: Session) -> None:
         """The publisher is gone: it publishes again, elsewhere, what was not confirmed."""
         self._waiting.pop(session, None)
-        self._all_bytes -= self._bytes.pop(session, 0)
+        self._all.free(session.source, self._bytes.pop(session, 0))
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`expire` has something to do."""

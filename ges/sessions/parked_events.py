@@ -46,7 +46,7 @@ class ParkedEvents:
         self._replies = replies
         self._now = now
         self._counters = counters
-        self._parking: Parking[Session] = Parking()
+        self._parking: Parking[Session] = Parking(lambda session: session.source)
         #: Called when :meth:`next_deadline` may be earlier than before.
         self.on_due: Callable[[], None] = lambda: None
         self._is_stirred = False  #: something has changed since it was last looked what may go
@@ -137,7 +137,13 @@ class ParkedEvents:
         self._is_stirred = False
         free, over = self._parking.release(now, self._why_not)
         for session, parked in free:
-            self._stack.publish(session, EventRun.of(parked.head, parked.body))
+            run = EventRun.of(parked.head, parked.body)
+            full = self._stack.retaining.why_not(run, session.source)
+            if full is not None:  # there was room when it came
+                self._replies.note_not_retained(session)
+                self._replies.refuse(session, parked.head.link_class, parked.head.sequence, full)
+                continue
+            self._stack.publish(session, run)
             self._replies.accept(session, parked.head)
             self._counters["events_parked_sent"] += 1
         for session, parked, problem in over:

@@ -2,8 +2,9 @@
 
 An event is parked in memory alone, and only when it came over a secure hop. Events of one publisher
 keep their order: while one waits, the next secure one waits behind it, or is refused if it may not.
-What is held is bounded, for each client and in all. An event whose time is over is refused with
-what was in its way; one whose publisher goes is dropped, as nobody is left to be told.
+What is held is bounded, for each client, for each source (:mod:`overlay.shares`) and in all. An
+event whose time is over is refused with what was in its way; one whose publisher goes is dropped,
+as nobody is left to be told.
 
 No I/O and no clock: the time is handed in, and what is to be done is returned.
 """
@@ -17,6 +18,7 @@ from typing import Generic, TypeVar
 
 from ges.wire.events import Head
 from overlay.ids import Nanos
+from overlay.shares import NOWHERE, Shares, Source
 
 MAX_PARKED = 1_000  #: events of one client
 MAX_PARKED_BYTES = 8 * 1024 * 1024  #: of one client
@@ -40,7 +42,10 @@ class Parked:
 class Parking(Generic[S]):
     """All that waits at one broker, by the session it came from."""
 
-    def __init__(self) -> None:
+    def __init__(self, source_of: Callable[[S], Source] = lambda session: NOWHERE) -> None:
+        """``source_of`` returns to whom a session counts."""
+        self._source_of = source_of
+        self._numbers, self._sizes = Shares(MAX_ALL_PARKED), Shares(MAX_ALL_PARKED_BYTES)
         self._waiting: dict[S, deque[Parked]] = {}
         self._bytes: dict[S, int] = {}
         self.size = 0
@@ -60,8 +65,11 @@ class Parking(Generic[S]):
         count, size = len(self._waiting.get(session, ())), self._bytes.get(session, 0)
         if count >= MAX_PARKED or size + len(body) > MAX_PARKED_BYTES:
             return f"{count} events of this client are parked already, {size} bytes"
-        if self.size >= MAX_ALL_PARKED or self.bytes + len(body) > MAX_ALL_PARKED_BYTES:
-            return f"{self.size} events are parked at this broker already, {self.bytes} bytes"
+        source = self._source_of(session)
+        full = self._numbers.why_not(source, 1, "parked events")
+        full = full or self._sizes.why_not(source, len(body), "bytes of parked events")
+        if full is not None:
+            return full
         self._waiting.setdefault(session, deque()).append(
             Parked(head, body, now + wait_ns, wait_ns)
         )
@@ -132,6 +140,9 @@ class Parking(Generic[S]):
     def _count(self, session: S, events: int, size: int) -> None:
         self.size += events
         self.bytes += size
+        source = self._source_of(session)
+        self._numbers.take(source, events)
+        self._sizes.take(source, size)
         self._bytes[session] = self._bytes.get(session, 0) + size
 
     def _drop(self, session: S) -> None:

@@ -92,3 +92,8 @@ class Replies:
     def note_denied(self, session: Session) -> None:
         """Count and log that the rules do not let a client publish what it wanted to."""
         self._counted_log.note("events_denied", "event denied", **session.who)
+
+    def note_not_retained(self, session: Session) -> None:
+        """Count and log that there is no room to retain what a client publishes."""
+        of = session.source.name
+        self._counted_log.note("retained_refused", "no room to retain an event", of=of)

@@ -15,6 +15,7 @@ from overlay.machine import Message
 from overlay.queues.outbox import Outbox
 from overlay.queues.outlet import Outlet
 from overlay.security.identity import PeerIdentity
+from overlay.shares import NOWHERE, Source
 from overlay.wire.codec import FrameReader
 from overlay.wording import printable
 
@@ -111,6 +112,7 @@ class Session:
         "realms",
         "retains",
         "since",
+        "source",
         "status",
         "takes_pages",
         "told_dropped",
@@ -118,6 +120,7 @@ class Session:
         "unsaid",
         "verdict_bytes",
         "verdicts",
+        "waiting_bytes",
         "who",
     )
 
@@ -141,6 +144,7 @@ class Session:
         host: str | None = None,
         port: int | None = None,
         mqtt_client_id: str | None = None,
+        source: Source = NOWHERE,
         since: Nanos = 0,
         number: int = 0,
     ) -> None:
@@ -158,6 +162,7 @@ class Session:
             host: IP address that it is attached from; None: there is none.
             port: that it is attached from.
             mqtt_client_id: what a client of MQTT calls itself.
+            source: to whom it counts, where there is only so much of something.
             since: when it was attached.
             number: of its connection at this broker.
         """
@@ -166,6 +171,7 @@ class Session:
         self.verdict_bytes = 0
         self.changes = 0  #: of its subscriptions, which its reader has not yet been slowed down for
         self.filter_bytes = 0  #: memory its filters may take
+        self.waiting_bytes = 0  #: memory for what is still to be looked up for it
         self.uid = uid
         self.publisher = bytes.fromhex(uid)
         self.incarnation = incarnation
@@ -189,6 +195,7 @@ class Session:
         self.host = host
         self.who = _who(uid, host, port, mqtt_client_id)  #: as lines of the log name it
         self.is_local = host is None or is_loopback(host)
+        self.source = source
         self.since = since
         self.number = number
         self.published = 0  #: events that it has sent, refused ones among them
@@ -248,7 +255,8 @@ class Session:
         what is remembered of it."""
         unfinished = self.reader.kept_bytes if self.reader is not None else 0
         # Filters are charged with what they take at most, which is twice what they mostly do.
-        return self.connection.memory + unfinished + self.filter_bytes // 2 + self.verdict_bytes
+        remembered = self.filter_bytes // 2 + self.verdict_bytes + self.waiting_bytes
+        return self.connection.memory + unfinished + remembered
 
     def give_up(self) -> None:
         """End its connection now: too much is held for it, or of it."""

@@ -6,9 +6,9 @@ import sys
 
 from ges.errors import TopicError
 from ges.matching.filter_tree import filter_cost
-from ges.profiles.interest import interest_in
 from ges.sessions.active_notices import ActiveNotices
 from ges.sessions.session import Session
+from ges.sessions.subscription_shares import SubscriptionShares
 from ges.stack import Stack
 from ges.wire.client_messages import Subscribe, SubscriptionRefused
 from ges.wire.names import ROOT, is_name_filter, name_in
@@ -33,15 +33,14 @@ class Subscriptions:
         most_bytes: int = sys.maxsize,
     ) -> None:
         """``most_bytes``: that the filters of all may take, whatever the limits say."""
-        self._most_bytes = most_bytes
         self._stack = stack
+        self._shares = SubscriptionShares(stack.node.profiles, limits, most_bytes)
         self._deliveries = stack.deliveries
         self._notices = ActiveNotices()
         stack.on_active = self._notices.on_active
         stack.watch(self._notices)
         self._limits = limits
         self._counted_log = counted_log
-        self._bytes = 0  #: memory the filters of all may take
 
     def subscribe(self, session: Session, request: Subscribe) -> None:
         """Serve a filter, or tell the client why not."""
@@ -66,21 +65,21 @@ class Subscriptions:
                 return
         if reason is None:
             self._end(session, request.number)  # the same number again replaces it
-            reason = self._no_room(session, filter_cost(request.filter))
-        if reason is None and request.queue is not None:
-            reason = self._why_no_member(session, request)
+            if request.queue is not None:
+                reason = _why_no_member(request)
+            reason = reason or self._no_room(session, request)
         if reason is not None:
             session.tell(SubscriptionRefused(request.number, reason[:500]))
             return
-        self._charge(session, filter_cost(request.filter))
         number = request.number
         self._notices.begin(session, number, self._stack.now())
         if (name := name_in(request.filter)) is not None:
             self._deliveries.take_name(session, number, name)
-            return
-        self._deliveries.subscribe(
-            session, number, request.filter, request.link_class, request.queue, request.realm
-        )
+        else:
+            self._deliveries.subscribe(
+                session, number, request.filter, request.link_class, request.queue, request.realm
+            )
+        self._shares.take(session, number)
 
     def unsubscribe(self, session: Session, number: int) -> None:
         """Serve a filter no longer, if there is one of that number."""
@@ -104,8 +103,7 @@ class Subscriptions:
 
     def forget(self, session: Session) -> None:
         """The client is gone."""
-        self._bytes -= session.filter_bytes
-        session.filter_bytes = 0
+        self._shares.free_all(session)
         self._notices.forget(session)
         self._deliveries.forget(session)
 
@@ -114,7 +112,7 @@ class Subscriptions:
     def _end(self, session: Session, number: int) -> None:
         text = session.filter_of(number)
         if text is not None:
-            self._charge(session, -filter_cost(text))
+            self._shares.free(session, number)
             self._notices.end(session, number)
             self._deliveries.unsubscribe(session, number)
 
@@ -122,35 +120,30 @@ class Subscriptions:
         self._counted_log.note("subscriptions_denied", "subscription denied", **session.who)
         session.tell(SubscriptionRefused(number, reason[:500]))
 
-    def _no_room(self, session: Session, cost: int) -> str | None:
-        limits = self._limits
+    def _no_room(self, session: Session, request: Subscribe) -> str | None:
+        """Return why there is no room for a subscription, or None; that is counted and logged."""
+        limits, cost = self._limits, filter_cost(request.filter)
         if session.subscriptions >= limits.subscriptions:
-            return f"a client may have {limits.subscriptions} subscriptions"
-        if session.filter_bytes + cost > limits.subscription_bytes:
-            return "this client's filters take too much memory; unsubscribe some, or shorten them"
-        if self._bytes + cost > min(limits.subscription_bytes_total, self._most_bytes):
-            return "this broker has no memory for more filters; attach to another"
-        return None
+            reason = f"a client may have {limits.subscriptions} subscriptions; unsubscribe some"
+        elif session.filter_bytes + cost > limits.subscription_bytes:
+            reason = "this client's filters take too much memory; unsubscribe some, or shorten them"
+        elif (full := self._shares.why_not(session, request)) is not None:
+            reason = f"{full}; unsubscribe some, or attach to another broker"
+        else:
+            return None
+        of = session.source.name
+        self._counted_log.note("subscriptions_refused", "no room for a subscription", of=of)
+        return reason
 
-    def _why_no_member(self, session: Session, request: Subscribe) -> str | None:
-        """Return why a subscription cannot be in its queue group, or None."""
-        if is_reply_address(request.filter):
-            return "replies go to the client that has asked, and to no queue group"
-        assert request.queue is not None
-        if not request.queue.isprintable():
-            return f"queue {request.queue!r} has characters in it that do not show"
-        interest = interest_in(
-            request.filter,
-            request.link_class,
-            request.queue,
-            secure=session.secure,
-            realm=request.realm,
-        )
-        return self._stack.node.profiles.why_full(interest)
 
-    def _charge(self, session: Session, cost: int) -> None:
-        session.filter_bytes += cost
-        self._bytes += cost
+def _why_no_member(request: Subscribe) -> str | None:
+    """Return why a subscription cannot be in its queue group, or None."""
+    if is_reply_address(request.filter):
+        return "replies go to the client that has asked, and to no queue group"
+    assert request.queue is not None
+    if not request.queue.isprintable():
+        return f"queue {request.queue!r} has characters in it that do not show"
+    return None
 
 
 def _why_no_name(session: Session, request: Subscribe) -> str | None:

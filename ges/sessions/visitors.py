@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from overlay.links.slots import Slots, Source
+from overlay.shares import Shares, Source
 
 V = TypeVar("V")
 
@@ -22,7 +22,7 @@ class Visitors(Generic[V]):
 
     def __init__(self, total: int, *, of_one: int, end: Callable[[V], None]) -> None:
         """Take how many there may be, of one source and of all; ``end`` cuts one off."""
-        self._slots = Slots(total, of_one=of_one, reserved=0)
+        self._slots = Shares(total, of_one=of_one, reserved=0)
         self._here: dict[V, Source] = {}
         self._end = end
 

@@ -13,6 +13,7 @@ from overlay.address import parse_endpoint
 from overlay.limits import LIMITS, SPARE_FILES
 from overlay.limits import Limits as OverlayLimits
 
+PART_OF_LINKS = 20  #: one source makes so many times fewer links than connections
 BURST_SECONDS = 10  #: connections that one address may make at once, as seconds of its rate
 
 
@@ -78,6 +79,7 @@ def limits_of(settings: Settings) -> OverlayLimits:
         connections=given.connections,
         links=given.links,
         connections_per_second=given.connection_rate,
+        links_per_second=given.connection_rate / PART_OF_LINKS,
         connections_at_once=max(1, round(BURST_SECONDS * given.connection_rate)),
         clients=given.clients,
         clients_of_one=given.clients_of_one,

@@ -81,7 +81,8 @@ class Limits(Part, frozen=True):
     connection_rate: Annotated[
         float,
         setting(
-            "New connections a second from one address, ten times as many at once; 0: no limit.",
+            "New connections a second from one address, ten times as many at once; of links a "
+            "twentieth. 0: no limit.",
             *("--connection-rate", "N"),
             ge=0,
             le=MANY,
@@ -124,7 +125,8 @@ class Limits(Part, frozen=True):
     retained: Annotated[
         int,
         setting(
-            "Retained values in the cluster beyond which no client adds one here.",
+            "Retained values in the cluster beyond which no client adds one here; one address has "
+            "a quarter of what is not reserved.",
             *("--max-retained", "N"),
             ge=0,
             le=MAX_VALUES,
@@ -154,7 +156,7 @@ class Limits(Part, frozen=True):
     subscription_memory: Annotated[
         int,
         setting(
-            "Memory for the filters of all clients.",
+            "Memory for the filters of all clients, of which one address has a quarter.",
             *("--subscription-memory", "BYTES"),
             form=BYTES,
             ge=1024**2,

@@ -9,8 +9,7 @@ What these decide, without I/O; the simulator uses it, too
     ``keeping`` (the table of links), ``taking`` (what has come), ``acknowledgements``,
     ``stillness`` (of links that part).
 Strangers and load
-    ``doorkeeper`` (who is let in at all), ``slots`` (whose they are, where there are only so
-    many), ``bulkhead`` (a fault in one connection ends no other), ``counted_log`` (counts what
-    would be logged too often), ``first_seen`` (logs who comes once), ``memory_limit`` (on what all
-    hold together), ``heap_trim`` (gives memory back to the system).
+    ``doorkeeper`` (who is let in at all), ``bulkhead`` (a fault in one connection ends no other),
+    ``counted_log`` (counts what would be logged too often), ``first_seen`` (logs who comes once),
+    ``memory_limit`` (on what all hold together), ``heap_trim`` (gives memory back to the system).
 """

@@ -8,20 +8,21 @@ from collections.abc import Callable, Iterator
 
 import trio
 
+from overlay.address import site_of
 from overlay.errors import NoTlsError, ProtocolError, UntrustedError
 from overlay.ids import Nanos, Peer, uid_of
 from overlay.limits import Limits
 from overlay.links.counted_log import CountedLog
-from overlay.links.doorkeeper import Doorkeeper, site_of
+from overlay.links.doorkeeper import Doorkeeper, of_links
 from overlay.links.first_message import read_greeting
 from overlay.links.heap_trim import HeapTrim
 from overlay.links.lifecycle import Links
 from overlay.links.link import Greeted, Upper
-from overlay.links.slots import Slots, source_of
 from overlay.machine import Closed, Machine, Refused
 from overlay.net.connection import BROKEN
 from overlay.net.transport import Transport, Wire, close, remote_host
 from overlay.security.identity import PeerIdentity, Role
+from overlay.shares import NOWHERE, Shares, Source, source_of
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_CONTROL_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, LinkTable, Refusal, Welcome, judge_hello
@@ -71,6 +72,7 @@ class Acceptor:
         self._now = now
         self._is_severed = is_severed
         self._doorkeeper = Doorkeeper(limits)
+        self._link_rate = Doorkeeper(limits, of_links)
         self._strangers: dict[trio.CancelScope, str | None] = {}  #: their sites, oldest first
         self._by_site: Counter[str | None] = Counter()
         self._connections = 0
@@ -231,25 +233,27 @@ class Acceptor:
             return Refusal(refused, "")
         if self._is_blind_duplicate(hello):
             return Refusal(Refused.DUPLICATE, "there is a link already")
-        if (hello.uid, hello.link_class) not in self._links.up and not self._has_room(wire):
+        source = source_of(wire.remote, wire.identity.uid if wire.identity is not None else None)
+        if source is not NOWHERE and not self._link_rate.admit(source.name, self._now()):
+            self._counted_log.note("links_too_fast", "too many new links", of=source.name)
+            return Refusal(Refused.BUSY, f"too many new links of {source.name}; try again later")
+        if (hello.uid, hello.link_class) not in self._links.up and not self._has_room(source):
             up = self._links.up
             return Refusal(Refused.BUSY, f"this broker has {counted(len(up), 'link')}")
         if not self._table.on_hello(hello.uid, hello.link_class, hello.serial, hello.incarnation):
             return Refusal(Refused.DUPLICATE, "")
         return None
 
-    def _has_room(self, wire: Wire) -> bool:
+    def _has_room(self, source: Source) -> bool:
         """Say whether there is a slot for one more link, or can be: one that is of less use goes.
 
         It is one of the same address, or of whoever has most.
         """
         limits, up = self._limits, self._links.up
-        slots = Slots(limits.links, of_one=limits.links_of_one, reserved=limits.links_reserved)
+        slots = Shares(limits.links, of_one=limits.links_of_one, reserved=limits.links_reserved)
         for link in up.values():
             slots.take(link.source)
-        crowd = slots.crowd(
-            source_of(wire.remote, wire.identity.uid if wire.identity is not None else None)
-        )
+        crowd = slots.crowd(source)
         if crowd is None:
             return True
         needed = self._upper.needed

@@ -1,58 +1,59 @@
-"""Who of those that connect is let in at all: a rate for each remote address, by token buckets.
+"""Who of those that connect, or link, is let in at all: a rate for each source, by token buckets.
 
-Pure: the time is an argument. The table of addresses is bounded; the one not seen for longest is
+A connection counts to its remote address, a link to its certificate or else to its address. A link
+costs a broker some hundred times what a connection costs, so there are to be fewer of them.
+
+Pure: the time is an argument. The table of sources is bounded; the one not seen for longest is
 forgotten first, and starts with a full bucket when it comes back.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from ipaddress import IPv6Address, ip_address
+from collections.abc import Callable
 
+from overlay.address import site_of
 from overlay.ids import NANOS_PER_SECOND, Nanos
 from overlay.limits import Limits
 
-V6_SITE_BITS = 64  #: one site has all addresses that share so many first bits
+
+def of_connections(limits: Limits) -> tuple[float, int]:
+    """Return how many connections one address may make in a second, and at once."""
+    return limits.connections_per_second, limits.connections_at_once
+
+
+def of_links(limits: Limits) -> tuple[float, int]:
+    """Return how many links one source may make in a second, and at once."""
+    return limits.links_per_second, limits.links_of_one or limits.links
 
 
 class Doorkeeper:
-    """Counts connections by remote address."""
+    """Counts connections, or links, by who makes them."""
 
-    __slots__ = ("_buckets", "_limits")
+    __slots__ = ("_buckets", "_limits", "_rate")
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(
+        self, limits: Limits, rate: Callable[[Limits], tuple[float, int]] = of_connections
+    ) -> None:
+        """``rate`` returns how many one source may make in a second, and at once; 0: no limit."""
         self._limits = limits
+        self._rate = rate
         self._buckets: OrderedDict[str, tuple[float, Nanos]] = OrderedDict()
 
     def __len__(self) -> int:
-        """Return how many addresses are remembered."""
+        """Return how many sources are remembered."""
         return len(self._buckets)
 
     def admit(self, host: str, now: Nanos) -> bool:
-        """Say whether one more connection from ``host`` is within its rate, and count it if so."""
-        limits = self._limits
-        rate = limits.connections_per_second
+        """Say whether one more from ``host``, or that source, is within its rate; counts it."""
+        rate, at_once = self._rate(self._limits)
         if rate <= 0:
             return True
-        site = site_of(host)
-        most = float(limits.connections_at_once)
+        site, most = site_of(host), float(at_once)
         left, since = self._buckets.pop(site, (most, now))
         left = min(most, left + (now - since) * rate / NANOS_PER_SECOND)
         is_admitted = left >= 1
         self._buckets[site] = (left - 1 if is_admitted else left, now)
-        if len(self._buckets) > limits.hosts:
+        if len(self._buckets) > self._limits.hosts:
             self._buckets.popitem(last=False)
         return is_admitted
-
-
-def site_of(host: str) -> str:
-    """Return what counts as one address: an IPv4 address, or an IPv6 network of 64 bits."""
-    try:
-        address = ip_address(host.partition("%")[0])
-    except ValueError:
-        return host
-    if not isinstance(address, IPv6Address):
-        return str(address)
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return str(IPv6Address(int(address) >> V6_SITE_BITS << V6_SITE_BITS))

@@ -21,13 +21,13 @@ from overlay.links.first_seen import FirstSeen
 from overlay.links.keeping import PARTING_SECONDS, Keeping
 from overlay.links.link import Greeted, Link, Upper
 from overlay.links.parting import Parting
-from overlay.links.slots import source_of
 from overlay.machine import Closed, Input
 from overlay.net.connection import BROKEN, Connection
 from overlay.net.precedence import Precedence
 from overlay.net.transport import Wire, close
 from overlay.net.turn import Turn
 from overlay.queues.outbox import WRITE_BYTES
+from overlay.shares import source_of
 from overlay.wire.codec import READ_BYTES, MessageCodec
 from overlay.wire.frames import MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Goodbye, LinkTable

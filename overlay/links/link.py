@@ -9,13 +9,13 @@ from typing import Protocol
 import trio
 
 from overlay.ids import LinkClass, Nanos, Peer
-from overlay.links.slots import NOWHERE, Source
 from overlay.machine import Fact
 from overlay.net.connection import Connection
 from overlay.net.transport import Wire
 from overlay.queues.pace import Allowance
 from overlay.queues.resend import ConnectionPart, Item
 from overlay.security.identity import PeerIdentity
+from overlay.shares import NOWHERE, Source
 from overlay.wire.codec import FrameReader, FrameRun
 from overlay.wire.greetings import Hello, Refusal, Welcome
 from overlay.wire.versions import OLDEST, Agreement

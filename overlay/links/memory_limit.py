@@ -1,15 +1,20 @@
-"""What many connections hold together: beyond a bound, the one that holds most is given up.
+"""What many connections hold together: beyond a bound, those of whoever holds most are given up.
 
 Each connection has limits of its own, but thousands of them could still fill the memory of a
-broker, and strangers can make thousands. So there is a bound for all together.
+broker, and strangers can make thousands. So there is a bound for all together. For example, 300
+connections of one address hold 1 MiB each, and one client elsewhere 16 MiB: those of the address
+go first, until it holds no more than that client.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Collection
 from typing import Generic, Protocol, TypeVar
 
 import trio
+
+from overlay.shares import NOWHERE, Source
 
 LOOK_SECONDS = 0.05  #: between two looks at most: they take time where there are thousands
 
@@ -32,6 +37,10 @@ class Holder(Protocol):
     @property
     def held_bytes(self) -> int:
         """Memory that is kept for it, or of it."""
+
+    @property
+    def source(self) -> Source:
+        """To whom it counts."""
 
     def give_up(self) -> None:
         """End its connection now."""
@@ -64,7 +73,7 @@ class MemoryLimit(Generic[H]):
         return sum(h.held_bytes for h in self._holders if not h.connection.overflowed)
 
     def look(self) -> None:
-        """Give up connections until the rest is within the limit, those that hold most first."""
+        """Give up connections until the rest is within the limit."""
         now = trio.current_time()
         if now < self._looked + LOOK_SECONDS:
             return
@@ -72,18 +81,32 @@ class MemoryLimit(Generic[H]):
         self.shed(self._limit_bytes())
 
     def shed(self, most: int) -> None:
-        """Give up connections until the rest holds no more than ``most``."""
-        held = [
-            (holder.held_bytes, number, holder)
-            for number, holder in enumerate(self._holders)
-            if not holder.connection.overflowed
-        ]
-        total = sum(size for size, _, _ in held)
+        """Give up connections until the rest holds no more than ``most``.
+
+        Each time it is the largest one of the source whose connections hold most together.
+        """
+        total = self.held_bytes
         if total <= most:
             return
-        held.sort(key=lambda entry: (self._is_needed(entry[2]), -entry[0], -entry[1]))
-        for size, _, holder in held:
+        #: By whether they are needed, and by whose they are: sizes, the largest last.
+        groups: dict[tuple[bool, Source | int], list[tuple[int, int, H]]] = {}
+        for number, holder in enumerate(self._holders):
+            if holder.connection.overflowed:
+                continue
+            whose = number if holder.source is NOWHERE else holder.source
+            group = groups.setdefault((self._is_needed(holder), whose), [])
+            group.append((holder.held_bytes, number, holder))
+        heap = []
+        for at, ((is_needed, _), group) in enumerate(groups.items()):
+            group.sort(key=lambda entry: entry[:2])
+            heap.append((is_needed, -sum(size for size, _, _ in group), -at, group))
+        heapq.heapify(heap)
+        while heap and total > most:
+            is_needed, theirs, at, group = heap[0]
+            size, _, holder = group.pop()
             holder.give_up()
             total -= size
-            if total <= most:
-                return
+            if group:
+                heapq.heapreplace(heap, (is_needed, theirs + size, at, group))
+            else:
+                heapq.heappop(heap)

@@ -36,6 +36,16 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert kept.take(NameAt("n", many[0], 20), Nanos(0)), "but known ones are renewed"
 
 
+def test_one_broker_leaves_room_for_the_names_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(register, "MAX_OF_ONE", 2)
+    kept = Register()
+    taken = [kept.take(NameAt(name, A, 10), Nanos(0)) for name in ("n", "m", "o")]
+    assert taken == [True, True, False]
+    assert kept.take(NameAt("o", B, 10), Nanos(0))
+    assert kept.take(NameAt("n", A, 0), Nanos(0)), "it has none of that name any more"
+    assert kept.take(NameAt("o", A, 10), Nanos(0))
+
+
 def test_answers_are_good_for_a_while_and_questions_end() -> None:
     known = Lookups()
     assert known.get("n", Nanos(0)) is None

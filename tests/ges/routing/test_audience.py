@@ -21,6 +21,7 @@ from ges.routing.interests import Interests
 from ges.routing.subscriber import Membership
 from ges.wire.delivered import MAX_MATCHES
 from overlay.ids import LinkClass, Nanos
+from overlay.shares import NOWHERE
 from overlay.wire.frames import Bytes
 from tests.helpers.clusters import realms_alone, sharing_alone
 from tests.helpers.linear_filters import does_match
@@ -51,6 +52,8 @@ class Client:
         self.last: dict[LinkClass, int] = {}
         self.secure = secure
         self.retains = True
+        self.source = NOWHERE
+        self.waiting_bytes = 0
         self.connection = Nowhere()
 
 

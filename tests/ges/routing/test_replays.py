@@ -22,6 +22,7 @@ from ges.wire.delivered import read_delivery
 from ges.wire.event_runs import EventRun
 from ges.wire.events import pack_event, read_head
 from overlay.ids import LinkClass, Nanos, nanos
+from overlay.shares import NOWHERE
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import EVENT, Bytes, frame
 from tests.helpers.clusters import realms_alone, sharing_alone
@@ -63,6 +64,8 @@ class Client:
         self.names: dict[int, str] = {}
         self.secure = secure
         self.retains = True
+        self.source = NOWHERE
+        self.waiting_bytes = 0
         self.last: dict[LinkClass, int] = {}
         self.connection = Outlet()
         self.watermarks = Watermarks()

@@ -15,6 +15,7 @@ from ges.broker import Broker
 from ges.client import Client, connect
 from ges.errors import PublishRefused
 from ges.gateways.gateways_part import GatewaysPart
+from ges.sessions import parking
 from ges.sessions.parking import MAX_PARKED, MAX_PARKED_BYTES, Parking
 from ges.wire.broker_messages import SecureState
 from ges.wire.event_runs import event_runs
@@ -23,6 +24,7 @@ from overlay.errors import ConfigError
 from overlay.ids import LinkClass, nanos
 from overlay.machine import MessageReceived
 from overlay.security.identity import Role
+from overlay.shares import Source
 from overlay.wire.frames import EVENT, frame
 from tests.ges.conftest import Issue
 from tests.ges.whole.test_renewal import LOOK_SECONDS, is_meshed, started, url
@@ -45,6 +47,17 @@ def yes(session: str, head: Head) -> str | None:
 
 
 # What is held
+
+
+def test_one_source_leaves_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One certificate parks by twenty connections, each within what one client may."""
+    monkeypatch.setattr(parking, "MAX_ALL_PARKED", 40)
+    held: Parking[str] = Parking(lambda session: Source(session[0], is_proven=True))
+    why = [held.park(f"a{n}", head(k), b"x", 0, WAIT) for n in range(20) for k in range(2)]
+    assert why == [None] * 20 + ["a may have 20 parked events, and has 20"] * 20
+    assert held.park("b1", head(1), b"x", 0, WAIT) is None
+    held.forget("a0")
+    assert held.park("a1", head(3), b"x", 0, WAIT) is None
 
 
 def test_events_leave_in_order_when_a_path_appears() -> None:
@@ -91,16 +104,18 @@ def test_what_one_client_can_park_is_bounded() -> None:
 
 
 def test_what_all_can_park_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ges.sessions.parking.MAX_ALL_PARKED", 5)
-    monkeypatch.setattr("ges.sessions.parking.MAX_ALL_PARKED_BYTES", 100)
-    parking: Parking[int] = Parking()
-    assert parking.park(0, head(1), bytes(90), 0, WAIT) is None
-    assert "at this broker" in (parking.park(1, head(1), bytes(11), 0, WAIT) or "")
-    for session in range(1, 5):
+    monkeypatch.setattr("ges.sessions.parking.MAX_ALL_PARKED", 6)
+    monkeypatch.setattr("ges.sessions.parking.MAX_ALL_PARKED_BYTES", 200)
+    parking: Parking[int] = Parking(lambda session: Source(f"{session // 3}", is_proven=True))
+    for session in range(2):
+        assert parking.park(session, head(1), bytes(45), 0, WAIT) is None
+    assert parking.park(3, head(1), bytes(95), 0, WAIT) is None
+    assert "185 of 200 bytes of parked" in (parking.park(6, head(1), bytes(16), 0, WAIT) or "")
+    for session in (2, 4, 5):
         assert parking.park(session, head(1), b"", 0, WAIT) is None
-    assert "at this broker" in (parking.park(5, head(1), b"", 0, WAIT) or "")
+    assert "6 of 6 parked events are taken" in (parking.park(6, head(1), b"", 0, WAIT) or "")
     assert parking.forget(0) == 1
-    assert parking.park(5, head(1), bytes(11), 0, WAIT) is None
+    assert parking.park(6, head(1), bytes(16), 0, WAIT) is None
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5), st.integers(1, 20))))

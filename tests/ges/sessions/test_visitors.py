@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ges.sessions.visitors import Visitors
-from overlay.links.slots import source_of
+from overlay.shares import source_of
 
 A, B = source_of("10.0.0.1", None), source_of("10.0.0.2", None)
 

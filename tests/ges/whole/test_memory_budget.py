@@ -20,7 +20,7 @@ from ges.broker.memory_pools import FLOWS_SHARE, PORTION
 from ges.client import keepalive
 from ges.routing.subscriber import Subscriber
 from ges.wire.broker_messages import SecureState
-from ges.wire.client_messages import Subscribe, Subscribed, SubscriptionRefused
+from ges.wire.client_messages import Subscribe, Subscribed
 from ges.wire.event_runs import EventRun
 from ges.wire.events import NO_DUTY
 from ges.wire.link_codec import LINK_CODEC
@@ -32,6 +32,7 @@ from overlay.wire.frames import EVENT, HEADER, frame
 from overlay.wire.greetings import GREETINGS
 from tests.ges.sessions.test_clients import Raw, event, raw
 from tests.ges.whole.test_memory_limit import hang_on
+from tests.ges.whole.test_shares import stranger, subscribe
 from tests.ges.whole.test_slots import client, greet
 from tests.helpers.runs import under_way
 
@@ -154,19 +155,20 @@ async def test_a_long_run_for_many_clients_is_taken_in_portions(
 
 
 async def test_filters_are_refused_before_a_client_is_cut_off_for_them(brokers: Brokers) -> None:
+    """By six addresses, each of which has a share of its own."""
     broker = await brokers.start(memory=MIN_BYTES)
     deep = "/".join(["x"] * 40)
-    async with raw(broker) as one, raw(broker) as other:
-        answers = []
-        for number in range(180):
-            for which in (one, other):
-                await which.say(Subscribe(number, f"{number}/{deep}", None))
-                answers.append(await which.hear())
-    (refused,) = {answer.reason for answer in answers if isinstance(answer, SubscriptionRefused)}
-    assert refused == "this broker has no memory for more filters; attach to another"
-    assert any(isinstance(answer, Subscribed) for answer in answers)
-    broker.parts.budget.look()
-    assert broker.driver.counters["memory_relieved"] == 0
+    async with AsyncExitStack() as stack:
+        refused: list[str] = []
+        for host in range(2, 8):
+            raw_ = await stack.enter_async_context(stranger(broker, host, f"127.0.0.{host}"))
+            wanted = [Subscribe(number, f"{number}/{deep}", None) for number in range(100)]
+            refused.append((await subscribe(raw_, *wanted) or [""])[0])
+        assert refused[0].startswith("address 127.0.0.2 may have ")
+        assert "bytes of memory for filters are taken, and the rest is not for" in refused[-1]
+        broker.parts.budget.look()
+        assert broker.driver.counters["memory_relieved"] == 0
+        assert broker.clients.size == 6
 
 
 async def test_a_cache_goes_before_any_client(brokers: Brokers) -> None:

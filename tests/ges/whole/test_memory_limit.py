@@ -19,6 +19,7 @@ from ges.client import Client, keepalive
 from overlay.ids import SECRET_BYTES, LinkClass, Peer
 from overlay.limits import Limits
 from overlay.links.memory_limit import LOOK_SECONDS, MemoryLimit
+from overlay.shares import NOWHERE, Source
 from overlay.wire.frames import EVENT, FRAGMENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.wire.greetings import GREETINGS, Hello
 from tests.ges.routing.test_express import ports
@@ -39,6 +40,7 @@ class Held:
 
     held_bytes: int
     overflowed: bool = False
+    source: Source = NOWHERE
     connection: Held = field(init=False)
 
     def __post_init__(self) -> None:
@@ -50,6 +52,17 @@ class Held:
 
 def given_up(holders: list[Held]) -> list[int]:
     return sorted(holder.held_bytes for holder in holders if holder.overflowed)
+
+
+async def test_many_connections_of_one_source_go_before_a_larger_one_of_another(
+    autojump_clock: MockClock,
+) -> None:
+    stranger = Source("address 10.0.0.1")
+    theirs = [Held(10, source=stranger) for _ in range(20)]
+    honest = [Held(40, source=Source("address 10.0.0.2")), Held(35)]
+    MemoryLimit([*theirs[:10], *honest, *theirs[10:]], lambda: 130).look()
+    assert given_up(honest) == []
+    assert len(given_up(theirs)) == 15  # the others hold 50
 
 
 async def test_those_that_hold_most_go_until_the_rest_is_within_the_limit(

@@ -176,7 +176,7 @@ async def test_some_slots_are_for_certificates_and_tokens(
 
 async def test_false_links_of_one_address_keep_no_newcomer_out(brokers: Brokers) -> None:
     """Neither one from elsewhere, nor one of that address: links of less use make room."""
-    limits = Limits(links=40, links_of_one=10)
+    limits = Limits(links=40, links_of_one=10, links_per_second=0)
     first = await brokers.start(limits=limits)
     false = [false_broker(number) for number in range(60)]
     with trio.fail_after(DEADLINE_SECONDS):
@@ -189,7 +189,7 @@ async def test_false_links_of_one_address_keep_no_newcomer_out(brokers: Brokers)
 
 
 async def test_false_links_of_the_same_address_keep_no_newcomer_out(brokers: Brokers) -> None:
-    limits = Limits(links=12, links_of_one=0)
+    limits = Limits(links=12, links_of_one=0, links_per_second=0)
     first = await brokers.start(limits=limits)
     with trio.fail_after(DEADLINE_SECONDS):
         async with AsyncExitStack() as stack:
@@ -224,3 +224,28 @@ async def test_a_broker_with_many_links_is_looked_at_as_any_other(brokers: Broke
             assert isinstance(told[-1], Status)
             assert told[-1].more > 0
             assert any("left" in link.roles for link in told[-1].links)
+
+
+async def test_a_flood_of_links_of_one_address_is_refused_and_brokers_from_elsewhere_link(
+    brokers: Brokers,
+) -> None:
+    """A link costs a broker much more than to refuse one."""
+    limits = Limits(links=40, links_of_one=10, links_per_second=0.001)
+    first = await brokers.start(limits=limits)
+    await brokers.start(limits=limits)
+    await brokers.whole()
+    async with crowd(first, [false_broker(number) for number in range(30)]) as answers:
+        assert [type(answer) for answer in answers] == [Welcome] * 10 + [Refusal] * 20
+        told = "too many new links of address 127.0.0.2; try again later"
+        assert answers[10] == Refusal(Refused.BUSY, told)
+        assert first.driver.counters["links_too_fast"] == 20
+        await brokers.start(limits=limits)
+        await brokers.whole()
+
+
+async def test_without_a_rate_of_links_each_of_a_flood_is_linked(brokers: Brokers) -> None:
+    """What the last test would see if nothing counted links."""
+    limits = Limits(links=40, links_of_one=10, links_per_second=0)
+    first = await brokers.start(limits=limits)
+    async with crowd(first, [false_broker(number) for number in range(30)]) as answers:
+        assert [type(answer) for answer in answers] == [Welcome] * 30

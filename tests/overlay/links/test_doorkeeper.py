@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from overlay.address import site_of
 from overlay.ids import nanos
 from overlay.limits import Limits
-from overlay.links.doorkeeper import Doorkeeper, site_of
+from overlay.links.doorkeeper import Doorkeeper, of_links
 
 LIMITS = Limits(connections_per_second=2, connections_at_once=5, hosts=3)
 
@@ -18,6 +19,14 @@ def test_a_burst_then_the_rate() -> None:
     assert [door.admit("10.0.0.1", 0) for _ in range(7)] == [True] * 5 + [False] * 2
     assert [door.admit("10.0.0.1", nanos(1)) for _ in range(3)] == [True, True, False]
     assert [door.admit("10.0.0.1", nanos(1000)) for _ in range(6)] == [True] * 5 + [False]
+
+
+def test_links_have_a_rate_of_their_own() -> None:
+    limits = Limits(links_per_second=2, links_of_one=5, hosts=3)
+    door = Doorkeeper(limits, of_links)
+    assert [door.admit("certificate cccccccc", 0) for _ in range(6)] == [True] * 5 + [False]
+    assert door.admit("certificate dddddddd", 0)
+    assert [door.admit("certificate cccccccc", nanos(1)) for _ in range(3)] == [True, True, False]
 
 
 def test_who_floods_keeps_nobody_else_out() -> None:
