@@ -200,10 +200,9 @@ class Driver:
             self._nursery = nursery
             accept = partial(self.bulkhead.contain, self._acceptor.accept)
             await nursery.start(self._transport.serve, accept)
-            nursery.start_soon(self._alarm.run)
-            nursery.start_soon(self._acceptor.heap_trim.run)
-            nursery.start_soon(self._links.acknowledging.run)
-            nursery.start_soon(self._links.parting.run)
+            loops = (self._alarm, self._acceptor.heap_trim)
+            for loop in (*loops, self._links.acknowledging, self._links.parting):
+                nursery.start_soon(self.bulkhead.keep, loop.run)
             task_status.started()
 
     async def drained(self) -> None:
