@@ -39,8 +39,9 @@ class ComingIn:
             yield from self._handed(run, serving)
             return
         entered = self._entering.duty(run.head, every)
-        if serving is None or not (duty.address or self._entering.is_inside(duty)):
-            yield run, entered
+        is_chosen = serving is None or (serving.has_places and not duty.address)
+        if is_chosen or not (duty.address or self._entering.is_inside(duty)):
+            yield run, entered  # places name brokers of all units: there is nobody to be chosen
         elif duty.address:  # it is recalled: its broker finds out whom in its unit it was for
             level = node_at(duty.entering, 0)
             if not serving.has_places:

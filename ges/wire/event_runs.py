@@ -325,12 +325,12 @@ def check_run(run: EventRun) -> None:
 def _check_readers(run: EventRun) -> None:
     """Read for whom of all subscribers a single event is: for named ones, or for groups."""
     head, data, end = run.head, run.data, run.bounds[1]
-    if head.flags & STORED_FLAG:
-        raise CodecError("event frame with a retained value that is not for all subscribers")
     at = run.bounds[0] + FRAME_HEADER.size + run.payload_at
     if head.is_named:
         at = read_names(data, at, end)[1]
     if head.flags & GROUPS_FLAG:
+        if head.flags & STORED_FLAG:
+            raise CodecError("event frame with a retained value that is for groups")
         end = read_serving(data, at, end - run.upper_bytes)[1]
     if end - at > MAX_PAYLOAD_BYTES:
         raise CodecError(f"event frame with a payload of {end - at} bytes")
