@@ -82,7 +82,7 @@ class Bulkhead:
             try:
                 await run()
                 return
-            except Exception as error:  # noqa: BLE001 - as above
+            except Exception as error:
                 if _is_all(error, foreseen):
                     raise
                 self._note(error, "a timer pauses")
