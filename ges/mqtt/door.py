@@ -234,6 +234,7 @@ class MqttDoor:
                 del self._served[key]
             self._counted_log.count("mqtt_messages_refused", gateway.refused)
             self._counted_log.count("mqtt_messages_too_large", gateway.too_large)
+            self._counted_log.count("mqtt_events_unmapped", gateway.unmapped)
 
     def _judge(self, connect: Connect, host: str) -> LetIn | str:
         is_private = self._settings.tls is not None
