@@ -69,7 +69,8 @@ async def test_a_timer_whose_step_fails_ends_no_broker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     first, second = await brokers.ring_of(2)
-    whole, failed = Stack.expire, []
+    whole = Stack.expire
+    failed: list[Nanos] = []
 
     def expire(stack: Stack, now: Nanos) -> None:
         if stack is first.stack and len(failed) < 3:
