@@ -77,7 +77,7 @@ class Driver:
         self.counted_log = CountedLog(self.counters, log, self.now)
         self.first_seen = FirstSeen(log, self.now)
         self.severed = Severed()
-        self.bulkhead = Bulkhead(self.counters, log, self.counted_log)
+        self.bulkhead = Bulkhead(self.counters, log, self.counted_log, trio.sleep)
         table = LinkTable(machine.peer.uid)
         self._links = Links(
             table,

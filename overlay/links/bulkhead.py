@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import structlog
-import trio
 
 from overlay.links.counted_log import CountedLog
 
@@ -52,17 +51,20 @@ def lack(error: BaseException) -> str | None:
 class Bulkhead:
     """Where the unforeseen is stopped, counted and logged."""
 
-    __slots__ = ("_counted_log", "_counters", "_log")
+    __slots__ = ("_counted_log", "_counters", "_log", "_sleep")
 
     def __init__(
         self,
         counters: Counter[str],
         log: structlog.stdlib.BoundLogger,
         counted_log: CountedLog,
+        sleep: Callable[[float], Awaitable[None]],
     ) -> None:
+        """``sleep``: waits for so many seconds."""
         self._counters = counters
         self._log = log
         self._counted_log = counted_log
+        self._sleep = sleep
 
     async def contain(self, work: Callable[[T], Awaitable[R]], subject: T) -> R | None:
         """Do the work of one connection; a fault of ours in it ends that connection, not us all."""
@@ -86,7 +88,7 @@ class Bulkhead:
                 if _is_all(error, foreseen):
                     raise
                 self._note(error, "a timer pauses")
-            await trio.sleep(PAUSE_SECONDS)
+            await self._sleep(PAUSE_SECONDS)
 
     def _note(self, error: Exception, consequence: str) -> None:
         missing = lack(error)

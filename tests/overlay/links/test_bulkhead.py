@@ -32,7 +32,7 @@ async def test_a_shortage_is_named_with_its_mend_and_is_no_bug(error: Exception,
 
     with structlog.testing.capture_logs() as lines:
         log = structlog.get_logger()
-        bulkhead = Bulkhead(counters, log, CountedLog(counters, log, lambda: 0))
+        bulkhead = Bulkhead(counters, log, CountedLog(counters, log, lambda: 0), trio.sleep)
         for _ in range(1000):
             await bulkhead.contain(fail, None)
     assert counters == {"resource_shortages": 1000}
@@ -49,7 +49,7 @@ async def test_what_is_neither_is_a_bug() -> None:
 
     with structlog.testing.capture_logs() as lines:
         log = structlog.get_logger()
-        bulkhead = Bulkhead(counters, log, CountedLog(counters, log, lambda: 0))
+        bulkhead = Bulkhead(counters, log, CountedLog(counters, log, lambda: 0), trio.sleep)
         await bulkhead.contain(fail, None)
     assert counters == {"internal_errors": 1}
     assert lines[0]["event"].startswith("BUG:")
@@ -75,7 +75,7 @@ async def test_a_timer_whose_step_fails_pauses_and_goes_on(
 
     with structlog.testing.capture_logs() as lines:
         log = structlog.get_logger()
-        bulkhead = Bulkhead(counters, log, CountedLog(counters, log, lambda: 0))
+        bulkhead = Bulkhead(counters, log, CountedLog(counters, log, lambda: 0), trio.sleep)
         with trio.move_on_after(60):
             await bulkhead.keep(run)
     assert counters == {"internal_errors": 3}
@@ -86,7 +86,7 @@ async def test_a_timer_whose_step_fails_pauses_and_goes_on(
 async def test_what_is_foreseen_of_a_timer_passes() -> None:
     counters: Counter[str] = Counter()
     log = structlog.get_logger()
-    bulkhead = Bulkhead(counters, log, CountedLog(counters, log, lambda: 0))
+    bulkhead = Bulkhead(counters, log, CountedLog(counters, log, lambda: 0), trio.sleep)
 
     async def run() -> None:
         raise ExceptionGroup("tasks", [ConfigError("no such file")])
