@@ -29,8 +29,8 @@ from ges.units.mailbox import AllAsked, AskAll, Mailed
 from ges.units.post import ANYBODY, Mail
 from ges.wire.client_messages import Level
 from ges.wire.directory_messages import Holder, NameWrong
-from ges.wire.event_runs import EventRun, event_runs
-from ges.wire.events import DEFAULT_BUDGET_US, Head, read_head
+from ges.wire.event_runs import EventRun, event_runs, read_event
+from ges.wire.events import DEFAULT_BUDGET_US, Head
 from ges.wire.profile_messages import Interest
 from ges.wire.recall_messages import PastDone, PastWanted
 from ges.wire.source_route import read_route
@@ -207,6 +207,9 @@ class Stack:
     def take(self, line: Line, frames: FrameRun) -> Iterator[None]:
         """Relay events and what goes round a failed link; between two steps others may go first.
 
+        All that a frame says is read here, before it is passed on or held. So a frame that makes no
+        sense ends the link that brought it, and no other.
+
         Raises:
             ProtocolError: a frame of another kind, one that makes no sense, or a secure event on
                 a link that is not.
@@ -241,7 +244,7 @@ class Stack:
 
     def _take_detour(self, line: Line, body: bytes) -> None:
         way, event = read_route(body)
-        head = read_head(event)
+        head = read_event(event)
         if head.secure and not line.link_class.is_secret:
             raise ProtocolError("a secure event on its way over links that are not")
         if self._topics.problem(head.topic) is not None:

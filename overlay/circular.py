@@ -8,7 +8,9 @@ as ever.
 
 from __future__ import annotations
 
-HIGHEST = 2**63 - 1  #: what the wire can carry (:data:`~overlay.ids.WireCount`)
+from overlay.ids import MAX_COUNT
+
+HIGHEST = MAX_COUNT
 
 
 def following(number: int) -> int:

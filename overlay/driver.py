@@ -77,7 +77,7 @@ class Driver:
         self.counted_log = CountedLog(self.counters, log, self.now)
         self.first_seen = FirstSeen(log, self.now)
         self.severed = Severed()
-        self.bulkhead = Bulkhead(self.counters, log, self.counted_log)
+        self.bulkhead = Bulkhead(self.counters, log, self.counted_log, trio.sleep)
         table = LinkTable(machine.peer.uid)
         self._links = Links(
             table,
@@ -200,10 +200,9 @@ class Driver:
             self._nursery = nursery
             accept = partial(self.bulkhead.contain, self._acceptor.accept)
             await nursery.start(self._transport.serve, accept)
-            nursery.start_soon(self._alarm.run)
-            nursery.start_soon(self._acceptor.heap_trim.run)
-            nursery.start_soon(self._links.acknowledging.run)
-            nursery.start_soon(self._links.parting.run)
+            loops = (self._alarm, self._acceptor.heap_trim)
+            for loop in (*loops, self._links.acknowledging, self._links.parting):
+                nursery.start_soon(self.bulkhead.keep, loop.run)
             task_status.started()
 
     async def drained(self) -> None:

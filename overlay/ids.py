@@ -38,8 +38,12 @@ WireSecret = Annotated[bytes, msgspec.Meta(min_length=16, max_length=64)]
 WireUrl = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
 #: Text for people in a wire message.
 WireText = Annotated[str, msgspec.Meta(max_length=500)]
+MAX_COUNT = 2**63 - 1  #: the highest number in any message, and of a life in any header
+MAX_SEQUENCE = MAX_COUNT - 1  #: of an event: a message may say what comes behind the last one
 #: A count that only grows.
-WireCount = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+WireCount = Annotated[int, msgspec.Meta(ge=0, le=MAX_COUNT)]
+#: The number of an event of its publisher.
+WireSequence = Annotated[int, msgspec.Meta(ge=1, le=MAX_SEQUENCE)]
 
 
 class LinkClass(StrEnum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 import trio
@@ -254,7 +255,8 @@ class Broker:
             self._renamed = trio.Event()
             async with trio.open_nursery() as nursery:
                 if self.config.targets:
-                    nursery.start_soon(self._watch_targets, is_first)
+                    keep = self.parts.driver.bulkhead.keep
+                    nursery.start_soon(keep, partial(self._watch_targets, is_first), ConfigError)
                 elif not is_first:
                     self._on_list(())
                 await self._renamed.wait()
@@ -291,18 +293,19 @@ class Broker:
             parts.log.warning(words)
         async with trio.open_nursery() as nursery:
             await nursery.start(parts.driver.run)
-            nursery.start_soon(parts.router_timer.run)
-            nursery.start_soon(parts.access_watch.watch_tokens)
-            nursery.start_soon(parts.parked_alarm.run)
-            nursery.start_soon(parts.confirm_alarm.run)
+            keep = parts.driver.bulkhead.keep
+            nursery.start_soon(keep, parts.router_timer.run)
+            nursery.start_soon(keep, parts.access_watch.watch_tokens)
+            nursery.start_soon(keep, parts.parked_alarm.run)
+            nursery.start_soon(keep, parts.confirm_alarm.run)
             if parts.secured is not None:
-                nursery.start_soon(parts.secured.identity_watch.run)
-            nursery.start_soon(_read_links, parts)
+                nursery.start_soon(keep, parts.secured.identity_watch.run)
+            nursery.start_soon(keep, partial(_read_links, parts))
             if parts.drills is not None:
                 parts.log.warning("this broker lets drills break it")
-                nursery.start_soon(parts.drills.run)
+                nursery.start_soon(keep, parts.drills.run)
             if config.announce is not None:
-                nursery.start_soon(self._announce, config.announce)
+                nursery.start_soon(keep, partial(self._announce, config.announce), ConfigError)
             if not config.targets:
                 self._begin(Join(self._seeds, config.bootstrap) if config.seeds else Found())
             nursery.start_soon(self._look_for_brokers)

@@ -135,6 +135,14 @@ class Client:
         """
         return self._state.dropped.normal, self._state.dropped.express
 
+    @property
+    def unreadable(self) -> int:
+        """Events that came and make no sense, as their attributes are no text, say; none is seen.
+
+        No broker lets them in, but those of earlier versions.
+        """
+        return self._core.unreadable
+
     async def publish(
         self,
         topic: str,

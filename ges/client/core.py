@@ -32,7 +32,7 @@ from ges.wire.client_messages import (
 from ges.wire.delivered import read_delivery
 from ges.wire.names import is_name_filter
 from ges.wire.realms import Realm
-from overlay.errors import ProtocolError
+from overlay.errors import CodecError, ProtocolError
 from overlay.machine import Message
 from overlay.queues.outbox import Outbox
 from overlay.queues.outlet import Outlet
@@ -83,6 +83,7 @@ class ClientCore:
         self.connection: ClientConnection | None = None
         self.leaving: ClientConnection | None = None  #: to a broker that leaves
         self.gaps = Gaps()
+        self.unreadable = 0  #: events that came and make no sense: nobody gets them
         self.is_lost = False  #: for good ...
         self.lost_reason = "no broker"  #: ... and why
         self.on_change: Callable[[], None] = lambda: None  #: something waited for may be so
@@ -293,13 +294,19 @@ class ClientCore:
 
     def _deliver(self, data: bytes, at: int, end: int) -> None:
         self.has_answered = True
-        numbers, events = read_delivery(data, self._one_way_us, at, end)
+        numbers, events = read_delivery(
+            data, self._one_way_us, at, end, on_unreadable=self._on_unreadable
+        )
         if not (events and events[0].retained):  # values come as often as somebody subscribes
             events = self.state.watermarks.fresh(events)
         for number in numbers:
             subscription = self._subscriptions.get(number)
             if subscription is not None:
                 subscription.take(events)
+
+    def _on_unreadable(self, problem: CodecError) -> None:
+        """An event is dropped: the next broker would bring it as well."""
+        self.unreadable += 1
 
     def _one_way_us(self) -> int:
         return self.connection.one_way_us if self.connection is not None else 0

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from ges.wire.client_messages import Mark
 from ges.wire.delivered import Event
-from overlay.ids import LinkClass
+from overlay.ids import MAX_SEQUENCE, LinkClass
 
 MAX_MARKS = 4096  #: told the next broker
 MAX_PUBLISHERS = 65536  #: remembered; then those go of which nothing has come for the longest time
@@ -48,7 +48,8 @@ class Watermarks:
             if not link_class.is_reliable:
                 continue
             is_secure = link_class.is_secret
-            yield Mark(bytes.fromhex(publisher), incarnation, is_secure, self._latest[key])
+            latest = min(self._latest[key], MAX_SEQUENCE)  # whatever an earlier broker let in
+            yield Mark(bytes.fromhex(publisher), incarnation, is_secure, latest)
             told += 1
             if told == MAX_MARKS:
                 return

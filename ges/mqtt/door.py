@@ -248,6 +248,7 @@ class MqttDoor:
                 self._note_end(*gateway.ended_for, greeted.client_id, wire)
             self._counted_log.count("mqtt_messages_refused", gateway.refused)
             self._counted_log.count("mqtt_messages_too_large", gateway.too_large)
+            self._counted_log.count("mqtt_events_unmapped", gateway.unmapped)
 
     def _judge(self, connect: Connect, host: str, certificate: str | None) -> LetIn | str:
         is_private = self._settings.tls is not None

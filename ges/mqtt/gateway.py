@@ -88,6 +88,7 @@ class Gateway:
         self.is_over = False  #: the connection is to be closed, after what is to be sent
         self.is_paused = True  #: the client may have sent more than was taken so far
         self.ended_for: tuple[int, str] | None = None  #: why it was cut off, and in words
+        self.unmapped = 0  #: events that make no sense, or no message
         self.refused = 0  #: messages that were not taken, and of which the client was not told
         self.level = connect.level
         self._greeted = greeted
@@ -242,7 +243,10 @@ class Gateway:
         for run in self._frames.runs():
             if run.kind == DELIVERY:
                 for start, end in pairwise(run.bounds):
-                    self._deliver(*read_delivery(run.data, lambda: 0, start + HEADER.size, end))
+                    at = start + HEADER.size
+                    self._deliver(
+                        *read_delivery(run.data, at=at, end=end, on_unreadable=self._on_unreadable)
+                    )
             elif run.kind == CONTROL:
                 for body in run.bodies():
                     self._hear(body)
@@ -324,6 +328,9 @@ class Gateway:
             self.to_client += writing.suback(answer.packet_id, self.level, answer.codes, told)
 
     # ── deliveries ────────────────────────────────────────────────────────────────────────────
+
+    def _on_unreadable(self, problem: CodecError) -> None:
+        self.unmapped += 1
 
     def _deliver(self, numbers: tuple[int, ...], events: list[Event]) -> None:
         served = self._wishes.of(numbers)

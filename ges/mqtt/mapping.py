@@ -21,7 +21,7 @@ from ges.mqtt.packets import Publish
 from ges.mqtt.properties import NONE, Properties, Property, Value
 from ges.mqtt.reasons import Reason
 from ges.wire.delivered import Event
-from ges.wire.events import CORRELATION_BYTES, pack_attributes, pack_event
+from ges.wire.events import CORRELATION_BYTES, MAX_TTL_MS, pack_attributes, pack_event
 from ges.wire.topics import check_topic
 from overlay.errors import ConfigError
 
@@ -103,7 +103,7 @@ def event_of(message: Publish, publisher: Publisher, sequence: int, now_ns: int)
 
 def with_rest(message: Publish, ends_ms: int, now_ms: int) -> Publish:
     """Return a message that says for how many seconds from now on it counts; one at least."""
-    rest = max(1, ceil((ends_ms - now_ms) / MILLIS))
+    rest = min(max(1, ceil((ends_ms - now_ms) / MILLIS)), MAX_TTL_MS // MILLIS)
     properties = message.properties
     values = {**properties.values, Property.MESSAGE_EXPIRY: rest}
     return replace(message, properties=Properties(values, properties.user))

@@ -39,6 +39,8 @@ class ComingIn:
             yield from self._handed(run, serving)
             return
         entered = self._entering.duty(run.head, every)
+        if serving is not None and serving.has_places and not duty.address:
+            serving = None  # places name brokers of all units: there is nobody to be chosen
         if serving is None or not (duty.address or self._entering.is_inside(duty)):
             yield run, entered
         elif duty.address:  # it is recalled: its broker finds out whom in its unit it was for

@@ -53,6 +53,7 @@ FLOW_BYTES = 480  #: of memory for a flow, ...
 QUESTION_BYTES = 640  #: ... for a question, ...
 CHOSEN_BYTES = 40  #: ... and for each number that it names
 MAX_OPEN = 64  #: questions of one flow
+MAX_CHOSEN = 4096  #: numbers that are named in one message; a question names fewer
 MAX_STEPS = 4  #: brokers asked in turn, where a publisher has roamed
 
 
@@ -282,20 +283,30 @@ class FlowOrdering:
             if now < self._asked_at.get(source, -BATCH_NS) + BATCH_NS:
                 continue
             numbers = list(self._unasked.pop(source))
-            if len(numbers) > MAX_RANGES:
-                self._unasked[source] = dict.fromkeys(numbers[MAX_RANGES:])
-            questions = [(number, self._questions[number]) for number in numbers[:MAX_RANGES]]
+            most = self._that_fit(numbers)
+            if len(numbers) > most:
+                self._unasked[source] = dict.fromkeys(numbers[most:])
+            questions = [(number, self._questions[number]) for number in numbers[:most]]
             asked = tuple(
                 WantedRange(number, *each.flow, each.first, each.last, each.chosen)
                 for number, each in questions
             )
             self._asked_at[source] = now
-            for number in numbers[:MAX_RANGES]:
+            for number in numbers[:most]:
                 self._again.set(number, now + ASK_AGAIN_NS)
             taken.append((source, asked))
         if len(self._asked_at) > 4096:
             self._asked_at = {s: at for s, at in self._asked_at.items() if now < at + BATCH_NS}
         return taken
+
+    def _that_fit(self, numbers: Sequence[int]) -> int:
+        """Return how many questions are asked in one message, which has to fit into a frame."""
+        room = MAX_CHOSEN
+        for at, number in enumerate(numbers[:MAX_RANGES]):
+            room -= len(self._questions[number].chosen)
+            if room < 0:
+                return at
+        return min(len(numbers), MAX_RANGES)
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`expire` or :meth:`take_questions` has something to do."""

@@ -42,6 +42,7 @@ FLOW_BYTES = 4 * 1024 * 1024  #: ... and of a publisher no more than take this m
 ALL_BYTES = 64 * 1024 * 1024  #: ... and no more of all; the latest
 ENTRY_BYTES = 256  #: of memory for a run, beside its topic and the bytes that were read
 ANSWER_BYTES = 64 * 1024  #: of events in one answer, but for a single one that is larger
+LISTED_BYTES = 32 * 1024  #: of topics in one answer, and one more: it has to fit into a frame
 MAX_FLOWS = 65536
 MAX_STAYS = 16  #: of a publisher that comes and goes
 ROAMED_NS = nanos(3)  #: the events of a publisher that has come from elsewhere are marked so long
@@ -272,6 +273,7 @@ class RecallLog:
             self.unknown += 1
         events: list[EventRun] = []
         listed: list[ListedEvent] = []
+        topics = LISTED_BYTES
         for part in self._parts(log, wanted, floor, asker, common):
             size = _bytes_of(part)
             # The topics of secure events are told nobody, and by its topic an edge cannot say
@@ -283,10 +285,11 @@ class RecallLog:
                 room -= size
                 events.append(part)
                 continue
-            if len(listed) == MAX_LISTED or not is_listed:
+            if len(listed) == MAX_LISTED or topics < 0 or not is_listed:
                 last = part.head.sequence - 1
                 break
             listed.append(ListedEvent(part.head.sequence, part.head.topic))
+            topics -= len(part.head.topic)
         sent = tuple(run.head.sequence for run in events)
         return events, RangeDone(wanted.number, floor, last, before, sent, tuple(listed))
 

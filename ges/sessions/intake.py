@@ -29,7 +29,14 @@ from ges.wire.client_messages import (
     Unsubscribe,
 )
 from ges.wire.event_runs import EventRun, event_runs
-from ges.wire.events import CLIENT_FLAGS, MAX_PAYLOAD_BYTES, NO_DUTY, TIMED_FLAGS
+from ges.wire.events import (
+    CLIENT_FLAGS,
+    GROUPS_FLAG,
+    LEVELS_FLAG,
+    MAX_PAYLOAD_BYTES,
+    NO_DUTY,
+    TIMED_FLAGS,
+)
 from ges.wire.names import ROOT
 from ges.wire.status import Status
 from ges.wire.status_pages import status_frames
@@ -43,6 +50,7 @@ from overlay.wire.codec import FrameRun
 from overlay.wire.frames import CONTROL, EVENT
 
 LONG_RUN_BYTES = 16 * 1024  #: a shorter run is taken in one piece, however many want it
+BROKER_FLAGS = GROUPS_FLAG | LEVELS_FLAG  #: of what brokers add behind an event
 NAMES_BELOW = f"{ROOT}/".encode()
 TOO_LARGE = "a payload of "  #: how the reason begins for which an event is refused for its size
 
@@ -199,10 +207,8 @@ class Intake:
         session.published += run.count
         if (head.publisher, head.incarnation) != (session.publisher, session.incarnation):
             raise ProtocolError("an event in somebody else's name")
-        if head.attribute_bytes:
-            run.check_attributes()
-        if head.is_named:
-            run.names()  # they make sense
+        if head.flags & BROKER_FLAGS:
+            raise ProtocolError("an event from a client that says which brokers it is for")
         if not self._named.must_wait(session, run):
             self._take_now(session, run)
         elif (full := self._named.keep(session, run)) is not None:

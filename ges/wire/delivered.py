@@ -38,8 +38,8 @@ from ges.wire.events import (
 from ges.wire.replies import reply_address
 from ges.wire.trace_context import traceparent_in
 from overlay.errors import CodecError
-from overlay.ids import LinkClass
-from overlay.wire.frames import EVENT, PROTOCOL_VERSION
+from overlay.ids import MAX_COUNT, MAX_SEQUENCE, LinkClass
+from overlay.wire.frames import EVENT, HEADER, LENGTH_AND_TAG, PROTOCOL_VERSION
 
 MAX_MATCHES = 1024  #: subscriptions of one client served by one delivery
 ALIKE = 256  #: events of one size that are decoded at once, at most
@@ -103,11 +103,17 @@ def pack_matches(numbers: tuple[int, ...]) -> bytes:
 
 
 def read_delivery(
-    data: bytes, hop_us: Callable[[], int] = lambda: 0, at: int = 0, end: int | None = None
+    data: bytes,
+    hop_us: Callable[[], int] = lambda: 0,
+    at: int = 0,
+    end: int | None = None,
+    *,
+    on_unreadable: Callable[[CodecError], None] | None = None,
 ) -> tuple[tuple[int, ...], list[Event]]:
     """Decode the delivery in ``data`` from ``at`` to ``end``: numbers of subscriptions, and events.
 
     ``hop_us`` returns microseconds that the last hop takes, by estimate; asked of express events.
+    ``on_unreadable``: told of each event that makes no sense, and is left out; None: it raises.
 
     Raises:
         CodecError: it is malformed.
@@ -122,13 +128,19 @@ def read_delivery(
         raise CodecError(f"delivery of {end - at} bytes") from None
     if events_at > end:
         raise CodecError(f"delivery of {end - at} bytes")
-    return numbers, read_events(data, events_at, hop_us, end)
+    return numbers, read_events(data, events_at, hop_us, end, on_unreadable)
 
 
 def read_events(
-    data: bytes, at: int = 0, hop_us: Callable[[], int] = lambda: 0, end: int | None = None
+    data: bytes,
+    at: int = 0,
+    hop_us: Callable[[], int] = lambda: 0,
+    end: int | None = None,
+    on_unreadable: Callable[[CodecError], None] | None = None,
 ) -> list[Event]:
     """Decode the event frames that fill ``data`` from ``at`` to ``end``.
+
+    ``on_unreadable``: as of :func:`read_delivery`.
 
     Raises:
         CodecError: one is malformed.
@@ -136,19 +148,36 @@ def read_events(
     events: list[Event] = []
     size = len(data) if end is None else end
     like: _Like | None = None  #: the event before
-    try:
-        while at < size:
-            if like is not None:
-                at = like.read_on(data, at, size, events)
-                if at == size:
-                    break
+    while at < size:
+        if like is not None:
+            at = like.read_on(data, at, size, events)
+            if at == size:
+                break
+        try:
             event, like, at = _read_event(data, at, size, hop_us)
+        except (CodecError, struct.error, msgspec.DecodeError, UnicodeDecodeError) as error:
+            problem = CodecError(f"event frame of {size - at} bytes: {error}")
+            if on_unreadable is None:
+                raise problem from None
+            at, like = _behind(data, at, size), None
+            on_unreadable(problem)
+        else:
             events.append(event)
-    except struct.error:
-        raise CodecError(f"event frame of {size - at} bytes") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CodecError(f"event frame: {error}") from None
     return events
+
+
+def _behind(data: bytes, at: int, last: int) -> int:
+    """Return where the event frame ends that begins at ``at``.
+
+    Raises:
+        CodecError: there is none before ``last``.
+    """
+    if at + HEADER.size <= last:
+        length, tag = LENGTH_AND_TAG.unpack_from(data, at)
+        end: int = at + 4 + length
+        if tag == _EVENT_TAG and at + HEADER.size <= end <= last:
+            return end
+    raise CodecError("delivery of something that is no event")
 
 
 def _read_event(
@@ -192,8 +221,9 @@ def _read_event(
         topic_at += STAMP.size
     attributes_at = topic_at + topics
     payload_at = attributes_at + attributes
-    if payload_at > end or end > last or tag != _EVENT_TAG:
-        raise CodecError("event frame whose lengths make no sense")
+    is_out = sequence > MAX_SEQUENCE or incarnation > MAX_COUNT
+    if payload_at > end or end > last or tag != _EVENT_TAG or is_out:
+        raise CodecError("event frame whose lengths or numbers make no sense")
     event = Event(
         data[topic_at:attributes_at].decode(),
         data[payload_at:end],

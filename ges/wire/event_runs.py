@@ -2,6 +2,10 @@
 
 Events mostly come so, and all of a run is decided, patched and passed on at once. To find a run
 takes a few comparisons of bytes for each event, which is less than to read its header.
+
+What comes over a connection, from a client or from a broker, is read here (:func:`event_runs`,
+:func:`read_event`), and all of it: header, attributes, names of clients, queue groups. So whoever
+has a run, now or after it was held for a while, may rely on that nothing in it is malformed.
 """
 
 from __future__ import annotations
@@ -45,6 +49,8 @@ from ges.wire.events import (
 from ges.wire.groups import Serving, read_serving
 from ges.wire.levels import NO_UPPER, UPPER_BYTES
 from ges.wire.names import pack_names, read_names
+from overlay.errors import CodecError
+from overlay.ids import MAX_SEQUENCE
 from overlay.wire.frames import EVENT, frame
 from overlay.wire.frames import HEADER as FRAME_HEADER
 
@@ -86,17 +92,8 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
     @property
     def largest_payload(self) -> int:
         """Bytes of the largest payload in it; all that is before the payloads is of one size."""
-        before = FRAME_HEADER.size + self._payload_at
+        before = FRAME_HEADER.size + self.payload_at
         return max(end - start for start, end in pairwise(self.bounds)) - before
-
-    def check_attributes(self) -> None:
-        """Check the attributes of events from a client; no broker looks at them afterwards.
-
-        Raises:
-            CodecError: those of an event are no map of strings.
-        """
-        for packed in self.attributes():
-            check_attributes(packed)
 
     def attributes(self) -> Iterator[bytes]:
         """Yield the attributes of each, packed."""
@@ -130,16 +127,11 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         return EventRun(head, self.data, self.bounds, self.count)
 
     def serving(self) -> Serving | None:
-        """Return which broker serves which queue group; None: the events do not say.
-
-        Raises:
-            CodecError: what stands there makes no sense.
-        """
+        """Return which broker serves which queue group; None: the events do not say."""
         if not self.head.flags & GROUPS_FLAG:
             return None
-        start = self.bounds[0] + FRAME_HEADER.size + self._payload_at
-        behind = UPPER_BYTES if self.head.flags & LEVELS_FLAG else 0
-        return read_serving(self.data, start, self.bounds[1] - behind)[0]
+        start = self.bounds[0] + FRAME_HEADER.size + self.payload_at
+        return read_serving(self.data, start, self.bounds[1] - self.upper_bytes)[0]
 
     def grouped(self, serving: Serving) -> EventRun:
         """Return the run with that said of all its events, which say nothing of it yet."""
@@ -151,26 +143,22 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         if not self.head.flags & GROUPS_FLAG:
             return self
         assert not self.head.flags & LEVELS_FLAG, "that stands behind the groups"
-        at = self._payload_at
+        at = self.payload_at
         return self._rewritten(
             self.head.flags & ~GROUPS_FLAG,
             lambda body: body[: read_serving(body, at, len(body))[1]],
         )
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of the clients that an event is for; it is a single one.
-
-        Raises:
-            CodecError: what stands there makes no sense.
-        """
+        """Return the names of the clients that an event is for; it is a single one."""
         if not self.head.is_named:
             return ()
-        start = self.bounds[0] + FRAME_HEADER.size + self._payload_at
+        start = self.bounds[0] + FRAME_HEADER.size + self.payload_at
         return read_names(self.data, start, self.bounds[1])[0]
 
     def named(self, names: Iterable[str]) -> EventRun:
         """Return an event for named clients with other names; without any, as clients get it."""
-        packed, at = pack_names(names), self._payload_at
+        packed, at = pack_names(names), self.payload_at
         bit = NAMED_BIT if packed else 0
 
         def change(body: bytes) -> bytes:
@@ -207,9 +195,14 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         )
 
     @property
-    def _payload_at(self) -> int:
-        """Where payloads begin in the bodies."""
+    def payload_at(self) -> int:
+        """Where payloads begin in the bodies, or what stands before them."""
         return topic_offset(self.head.flags) + len(self.head.topic) + self.head.attribute_bytes
+
+    @property
+    def upper_bytes(self) -> int:
+        """Bytes behind all else in a body, about destinations above the cluster."""
+        return UPPER_BYTES if self.head.flags & LEVELS_FLAG else 0
 
     def _rewritten(self, flags: int, change: Callable[[bytes], bytes]) -> EventRun:
         front = flags.to_bytes(FLAGS_AT + 1, "big")
@@ -294,11 +287,56 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
 
 
 def event_runs(data: bytes, bounds: list[int]) -> Iterator[EventRun]:
-    """Yield the runs of the event frames between ``bounds``.
+    """Yield the runs of the event frames between ``bounds``; all that they say is read and checked.
 
     Raises:
-        CodecError: as :func:`read_head` does, after the runs before the malformed frame.
+        CodecError: a frame is malformed, in whatever part of it; after the runs before it.
     """
+    for run in _cut(data, bounds):
+        check_run(run)
+        yield run
+
+
+def read_event(body: bytes) -> Head:
+    """Return the header of a single event; all that it says is read and checked.
+
+    Raises:
+        CodecError: it is malformed, in whatever part of it.
+    """
+    run = EventRun(read_head(body), body, [-FRAME_HEADER.size, len(body)], 1)
+    check_run(run)
+    return run.head
+
+
+def check_run(run: EventRun) -> None:
+    """Read what is behind the headers of events that have come; of most there is nothing.
+
+    Raises:
+        CodecError: it makes no sense.
+    """
+    head = run.head
+    if head.attribute_bytes:
+        for packed in set(run.attributes()):  # mostly those of a run are alike
+            check_attributes(packed)
+    if head.is_named or head.flags & GROUPS_FLAG:
+        _check_readers(run)
+
+
+def _check_readers(run: EventRun) -> None:
+    """Read for whom of all subscribers a single event is: for named ones, or for groups."""
+    head, data, end = run.head, run.data, run.bounds[1]
+    at = run.bounds[0] + FRAME_HEADER.size + run.payload_at
+    if head.is_named:
+        at = read_names(data, at, end)[1]
+    if head.flags & GROUPS_FLAG:
+        if head.flags & STORED_FLAG:
+            raise CodecError("event frame with a retained value that is for groups")
+        end = read_serving(data, at, end - run.upper_bytes)[1]
+    if end - at > MAX_PAYLOAD_BYTES:
+        raise CodecError(f"event frame with a payload of {end - at} bytes")
+
+
+def _cut(data: bytes, bounds: list[int]) -> Iterator[EventRun]:
     size_before = FRAME_HEADER.size + HEADER.size
     index, count = 0, len(bounds) - 1
     while index < count:
@@ -311,6 +349,7 @@ def event_runs(data: bytes, bounds: list[int]) -> Iterator[EventRun]:
             yield EventRun(head, data, bounds[first : index + 1], 1)
             continue
         most = bisect_right(bounds, start + RUN_BYTES, index) - 1
+        most = min(most, first + 1 + MAX_SEQUENCE - head.sequence)
         if index < most:
             unpack = _layout(len(head.topic)).unpack_from
             common, sequence, topic = unpack(data, start)

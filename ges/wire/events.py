@@ -19,9 +19,11 @@ patches what changes on the way without decoding the rest. What changes is in fr
 and the rest is as the publisher wrote it::
 
     36 16s publisher      uid
-    52 u64 incarnation    of the publisher
-    60 u64 sequence       from 1, without gaps, for each publisher, incarnation and class
-    68 u64 published      unix time in nanoseconds, by the publisher's clock
+    52 u64 incarnation    of the publisher; as in messages, up to 2**63 - 1
+    60 u64 sequence       from 1, without gaps, for each publisher, incarnation and class; up to
+                          2**63 - 2, as messages name the number behind the last one
+    68 u64 published      unix time in nanoseconds, by the publisher's clock; any number, as no
+                          broker tells it on
     76 u8  max hops       brokers that may pass it on; 0: as many as it takes
     77 u8  priority       0 to 9 in bits 0 to 3, for whoever gets it; bits 4 and 5: the realm
                           (:mod:`ges.wire.realms`), 0: all; bit 6: names of clients stand before
@@ -49,7 +51,8 @@ Behind that, with bit 8, there are 16 bytes by which a reply names what it repli
 with bit 12::
 
     u64 stamp          unix time in nanoseconds, as the broker has it where it was published; of
-                       two retained events the one with the later stamp counts; from a client: 0
+                       two retained events the one with the later stamp counts; from a client: 0;
+                       up to 2**63 - 1, and so is the end
 
 and behind that, with bit 13::
 
@@ -72,7 +75,7 @@ from ges.wire.names import MAX_NAMES_BYTES, check_names, pack_names
 from ges.wire.realms import Realm, realm_named
 from ges.wire.topics import MAX_TOPIC_BYTES
 from overlay.errors import CodecError, ConfigError
-from overlay.ids import LinkClass
+from overlay.ids import MAX_COUNT, MAX_SEQUENCE, LinkClass
 
 HEADER = struct.Struct("!HBBIIIIQQ16sQQQBBHH")
 FRONT = struct.Struct("!HBBIIIIQQ")  #: what changes on the way
@@ -297,7 +300,7 @@ def pack_attributes(attributes: Mapping[str, str] | None) -> bytes:
 
 
 def check_attributes(packed: bytes) -> None:
-    """Check the attributes of an event from a client; no broker looks at them afterwards.
+    """Check the attributes of an event as it comes in; no broker looks at them afterwards.
 
     Raises:
         CodecError: these are no attributes.
@@ -454,7 +457,8 @@ def topic_offset(flags: int) -> int:
 def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
     """Read the header of an event frame, checking what a broker relies on.
 
-    The body of the frame is ``data`` between ``start`` and ``end``.
+    The body of the frame is ``data`` between ``start`` and ``end``. What has come over a connection
+    is read by :mod:`ges.wire.event_runs`, which checks as well what is behind the header.
 
     Raises:
         CodecError: the frame is too short for what it announces, or a part is too long.
@@ -504,13 +508,16 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
         or (flags & REQUEST_FLAG and not flags & CORRELATION_FLAG)
         or flags & ~_ANY not in _FLAGS
         or (flags & EXPRESS_FLAG and flags & TIMED_FLAGS)
-        or sequence == 0
+        or not 0 < sequence <= MAX_SEQUENCE
+        or incarnation > MAX_COUNT
+        or stamp > MAX_COUNT
+        or ends > MAX_COUNT
         or shape > MAX_SHAPE
         or (shape > 1) != bool(flags & LEVELS_FLAG)
         or priority & PRIORITY_BITS > MAX_PRIORITY
         or priority & ~(PRIORITY_BITS | REALM_BITS | NAMED_BIT)
     ):
-        raise CodecError("event frame whose lengths make no sense")
+        raise CodecError("event frame whose lengths or numbers make no sense")
     return Head(
         _CLASSES[flags & (SECURE_FLAG | EXPRESS_FLAG)],
         flags,

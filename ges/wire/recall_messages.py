@@ -13,7 +13,7 @@ import msgspec
 from ges.wire.profile_messages import Interests
 from ges.wire.topics import MAX_TOPIC_BYTES
 from ges.wire.unit_messages import Slot
-from overlay.ids import LinkClass, WireCount
+from overlay.ids import MAX_COUNT, LinkClass, WireCount, WireSequence
 from overlay.machine import Message
 from overlay.wire.versions import PROFILES
 from ring.wire.messages import RingId
@@ -22,8 +22,6 @@ MAX_RANGES = 64  #: asked for in one message
 MAX_LISTED = 512  #: events that are named in one answer, or chosen of those named
 MAX_SENT = 1024  #: events in one answer
 MAX_TAILS = 512  #: flows in one message
-
-WireSequence = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
 
 class WantedRange(msgspec.Struct, frozen=True, array_like=True):
@@ -67,7 +65,7 @@ class RangeDone(Message, frozen=True):
     """
 
     number: WireCount
-    floor: WireSequence
+    floor: Annotated[int, msgspec.Meta(ge=1, le=MAX_COUNT)]
     last: WireCount
     before: RingId | None = None
     sent: Annotated[tuple[WireSequence, ...], msgspec.Meta(max_length=MAX_SENT)] = ()

@@ -13,7 +13,7 @@ import msgspec
 
 from ges.wire.trace_context import WireTraceparent
 from ges.wire.unit_messages import Slot
-from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
+from overlay.ids import LinkClass, WireCount, WireSequence, WireText, WireUid, WireUrl
 from overlay.machine import Message
 from overlay.wire.versions import WHY
 
@@ -35,7 +35,7 @@ class WhyEventRequest(Message, frozen=True):
     capability = WHY
 
     publisher: WireUid
-    sequence: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+    sequence: WireSequence
     link_class: LinkClass
 
 

@@ -9,9 +9,9 @@ Step by step
     hears of it).
 Whole brokers
     ``service`` (a ring of them with clients, and the verbs that break it), ``forgers`` (false
-    brokers, who tell it lies), ``unit_joins`` (a whole unit is to join another context),
-    ``machines`` (thousands of them, without the streams of events), ``walks`` (where an event goes
-    by their tables).
+    brokers, who tell it lies), ``throwers`` (false brokers and clients, who throw odd frames at
+    it), ``unit_joins`` (a whole unit is to join another context), ``machines`` (thousands of them,
+    without the streams of events), ``walks`` (where an event goes by their tables).
 """
 
 from __future__ import annotations

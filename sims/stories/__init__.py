@@ -7,11 +7,12 @@ By what happens
     fail), ``partitions``, ``records`` (who owns them afterwards), ``churn`` (a bit of everything),
     ``quiet`` (nothing).
 Whole brokers
-    ``events`` (that flow while links and brokers fail), ``units`` (events between clusters, which
-    change), ``unit_promises`` (events between clusters that do not), ``unit_tables`` (clusters that
-    form, are split and folded), ``unit_doubts`` (clusters change far away, and events come all the
-    same), ``unit_links`` (links between clusters are lost), ``absences`` (brokers are off the ring
-    or gone, and what their clients have missed comes).
+    ``events`` (that flow while links and brokers fail), ``frames`` (odd ones are thrown),
+    ``units`` (events between clusters, which change), ``unit_promises`` (events between clusters
+    that do not), ``unit_tables`` (clusters that form, are split and folded), ``unit_doubts``
+    (clusters change far away, and events come all the same), ``unit_links`` (links between
+    clusters are lost), ``absences`` (brokers are off the ring or gone, and what their clients have
+    missed comes).
 Without seeds
     ``scopes`` (small rings, explored in many orders).
 """

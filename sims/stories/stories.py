@@ -35,6 +35,7 @@ from sims.stories.events import (
     event_roams,
     event_topics,
 )
+from sims.stories.frames import event_frames
 from sims.stories.joins import early_starters, joins, one_list
 from sims.stories.links import carriers, chord_cuts, cuts, flaps, forgiven, mended, tangles
 from sims.stories.lives import alone, doors, leaves, moved_lives, restarts, standstills, wakings
@@ -125,6 +126,7 @@ STORIES: tuple[Story, ...] = (
     event_roams,
     event_topics,
     event_forgeries,
+    event_frames,
     event_absences,
     event_tails,
     unit_medians,

@@ -16,7 +16,7 @@ from ges.sessions.replies import Replies
 from ges.sessions.session import CLIENT_QUEUE_BYTES, Session
 from ges.wire.client_messages import Alternates, Attached
 from overlay.errors import ProtocolError
-from overlay.ids import Nanos, nanos
+from overlay.ids import Nanos, nanos, short
 from overlay.machine import Refused
 from overlay.wire.codec import FrameReader, FrameRun
 from overlay.wire.frames import EVENT, MAX_FRAME_BYTES
@@ -139,7 +139,7 @@ class Sessions:
             for _ in self._intake.steps(session, runs):
                 pass
         except ProtocolError as error:
-            self.protocol_errors.append(str(error))
+            self.protocol_errors.append(f"{short(session.uid)}: {error}")
             self._end(served)
             return
         self._replies.settle(session)

@@ -43,15 +43,13 @@ def _drawn(held: inspect.Type) -> st.SearchStrategy[Any]:
         case inspect.StrType(min_length=low, max_length=high):
             assert high is not None, "a text without a limit on the wire"
             return st.text(min_size=low or 0, max_size=min(high, 40))
-        case inspect.BytesType(max_length=high):
+        case inspect.BytesType(min_length=low, max_length=high):
             assert high is not None, "bytes without a limit on the wire"
-            return st.binary(max_size=min(high, 40))
+            return st.binary(min_size=low or 0, max_size=max(low or 0, min(high, 40)))
         case inspect.IntType(ge=int(low), le=int(high)):
             return st.integers(low, high)
         case inspect.IntType(ge=int(low), lt=int(high)):
             return st.integers(low, high - 1)
-        case inspect.BytesType(max_length=int(high)):
-            return st.binary(max_size=min(high, 40))
         case inspect.BoolType():
             return st.booleans()
         case inspect.NoneType():

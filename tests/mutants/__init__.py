@@ -10,8 +10,8 @@ Playing
     ``__main__`` (the command), ``hunt`` (who notices), ``mutant`` (what one is), ``test_mutants``.
 Broken rules, by what they are about
     ``pointers``, ``joins``, ``suspicion``, ``deaths``, ``links``, ``chords``, ``merge``,
-    ``records``; of the event service ``events``, ``levels``: between clusters, and ``unit_tables``:
-    which clusters there are.
+    ``records``; of the event service ``events``, ``frames`` (that are read too late), ``levels``:
+    between clusters, and ``unit_tables``: which clusters there are.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 from tests.mutants.chords import CHORDS
 from tests.mutants.deaths import DEATHS
 from tests.mutants.events import EVENTS
+from tests.mutants.frames import FRAMES
 from tests.mutants.joins import JOINS
 from tests.mutants.levels import LEVELS
 from tests.mutants.links import LINKS
@@ -41,6 +42,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *MERGE,
     *RECORDS,
     *EVENTS,
+    *FRAMES,
     *LEVELS,
     *UNIT_TABLES,
 )

@@ -113,6 +113,11 @@ class Client:
         return self._client.dropped
 
     @property
+    def unreadable(self) -> int:
+        """Events that came and make no sense; none is seen."""
+        return self._client.unreadable
+
+    @property
     def gaps(self) -> list[Gap]:
         """Times in which events may have been missed, oldest first."""
         return list(self._client.gaps)

@@ -26,16 +26,18 @@ from ges.wire.client_messages import (
     Subscribed,
     Unsubscribe,
 )
+from ges.wire.delivered import pack_matches
 from overlay.address import Address
 from overlay.errors import CodecError
-from overlay.ids import LinkClass
+from overlay.ids import MAX_SEQUENCE, LinkClass
 from overlay.machine import Message
 from overlay.queues.lanes import ExpressLane, NormalLane, Policy
 from overlay.queues.outbox import Outbox
 from overlay.queues.resend import Item
 from overlay.wire.codec import FrameReader
-from overlay.wire.frames import Bytes
+from overlay.wire.frames import DELIVERY, EVENT, Bytes, frame
 from overlay.wire.versions import DIALECT, FOR_CLIENTS
+from tests.helpers.packed import packed
 
 LIMIT = 2**20
 WISH = Wish(
@@ -195,3 +197,28 @@ def test_one_that_has_lost_all_brokers_says_why(
     assert changes == [False, True]
     with pytest.raises(ConnectionLost, match="none is left"):
         core.check()
+
+
+def test_an_event_that_makes_no_sense_is_left_out_and_the_broker_stays(
+    core: ClientCore, subscription: Subscription
+) -> None:
+    """Whatever a broker of an earlier version has let in."""
+    attach(core, "chordal://a.test:1", 10)
+    core.subscribe(subscription)
+    bodies = [
+        packed(sequence=1, payload=b"1"),
+        packed(sequence=2, attributes=b"\xc1"),
+        packed(sequence=3, attributes=b"\x81\xa1k\x01"),
+        packed(sequence=4, topic=b"\xff"),
+        packed(sequence=5)[:80],
+        packed(sequence=MAX_SEQUENCE + 1),
+        packed(sequence=7, payload=b"7"),
+    ]
+    events = b"".join(frame(EVENT, body) for body in bodies)
+    core.receive(frame(DELIVERY, pack_matches((1,)) + events), 11)
+    assert [subscription.pop().payload for _ in range(2)] == [b"1", b"7"]  # type: ignore[union-attr]
+    assert core.unreadable == 5
+    core.receive(told(Subscribed(1)), 12)
+    assert core.state.is_decided(1), "the broker is heard on"
+    with pytest.raises(CodecError):
+        core.receive(frame(DELIVERY, pack_matches((1,)) + frame(DELIVERY, b"")), 13)

@@ -16,8 +16,10 @@ from ges.mqtt.mapping import Publisher
 from ges.mqtt.packets import MQTT_3, MQTT_5, Connect
 from ges.mqtt.properties import Properties, Property
 from ges.mqtt.reading import read_connect, read_packet
-from ges.wire.client_messages import CLIENT_CODEC, Attached
+from ges.wire.client_messages import CLIENT_CODEC, Attached, Subscribed
+from ges.wire.delivered import pack_matches
 from overlay.wire.codec import FrameReader
+from overlay.wire.frames import DELIVERY, EVENT, frame
 from tests.ges.mqtt.device import (
     connect_packet,
     publish_packet,
@@ -25,6 +27,7 @@ from tests.ges.mqtt.device import (
     unsubscribe_packet,
     will_part,
 )
+from tests.helpers.packed import packed
 
 LIMIT = 4096
 GOOD = [
@@ -122,3 +125,20 @@ def test_what_grows_on_the_way_to_the_broker_is_taken_in_turns() -> None:
             break
         gateway.receive(b"")
     assert count == 4001
+
+
+def test_an_event_that_makes_no_sense_is_left_out_and_the_client_stays() -> None:
+    gateway = gateway_of()
+    gateway.receive(subscribe_packet("#"))
+    gateway.tell(CLIENT_CODEC.encode(Subscribed(1)))
+    gateway.to_client.clear()
+    bodies = (
+        packed(attributes=b"\xc1"),
+        packed(topic=b"\xff"),
+        packed(topic=b"t", payload=b"good"),
+    )
+    events = b"".join(frame(EVENT, body) for body in bodies)
+    gateway.tell(frame(DELIVERY, pack_matches((1,)) + events))
+    assert gateway.unmapped == 2
+    assert not gateway.is_over
+    assert gateway.to_client.endswith(b"good")

@@ -78,3 +78,5 @@ def test_an_end_is_a_time_and_the_rest_is_told() -> None:
     told = with_rest(Publish("t", b"", properties=sent), 61_500, 1_000).properties
     assert told == Properties({Property.MESSAGE_EXPIRY: 61}, (("a", "b"),))
     assert with_rest(message, 1_001, 1_000).properties.number(Property.MESSAGE_EXPIRY, 0) == 1
+    late = with_rest(message, 2**63 - 1, 1_000).properties
+    assert late.number(Property.MESSAGE_EXPIRY, 0) == 2**32 - 1, "as much as MQTT can say"

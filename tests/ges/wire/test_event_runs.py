@@ -8,11 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ges.wire.event_runs import RUN_BYTES, EventRun, event_runs
+from ges.wire.event_runs import RUN_BYTES, EventRun, event_runs, read_event
 from ges.wire.events import (
     FRONT,
+    GROUPS_FLAG,
     MARK_FLAG,
+    MAX_PAYLOAD_BYTES,
+    NAMED_BIT,
     NO_DUTY,
+    PRIORITY_AT,
+    STORED_FLAG,
     Duty,
     Head,
     pack_attributes,
@@ -21,7 +26,10 @@ from ges.wire.events import (
     pack_front,
     read_head,
 )
+from ges.wire.groups import Serving
+from ges.wire.names import pack_names
 from overlay.errors import CodecError
+from overlay.ids import MAX_SEQUENCE
 from overlay.wire.codec import FrameReader, FrameRun
 from overlay.wire.frames import EVENT, HEADER, frame
 
@@ -155,11 +163,56 @@ def test_an_event_in_the_middle_that_makes_no_sense(place: int) -> None:
 def test_attributes_that_are_none_are_found_wherever_they_stand() -> None:
     good, bad = pack_attributes({"k": "v"}), b"\x93\x01\x02\x03\x04"
     bad = bad[: len(good)].ljust(len(good), b"\xc1")
-    (fine,) = runs([one(n, attributes=good) for n in (1, 2)])
-    fine.check_attributes()
-    (run,) = runs([one(1, attributes=good), one(2, attributes=bad)])
+    assert [run.count for run in runs([one(n, attributes=good) for n in (1, 2)])] == [2]
     with pytest.raises(CodecError, match="attributes"):
-        run.check_attributes()
+        runs([one(1, attributes=good), one(2, attributes=bad)])
+
+
+def test_a_run_ends_with_the_highest_number_that_messages_can_name() -> None:
+    assert [run.count for run in runs([one(MAX_SEQUENCE - 1), one(MAX_SEQUENCE)])] == [2]
+    with pytest.raises(CodecError):
+        runs([one(MAX_SEQUENCE), one(MAX_SEQUENCE + 1)])
+
+
+GROUPS = Serving({1: 2}).pack()
+NAMES = pack_names(["kitchen"])
+
+
+def other(flags: int, payload: bytes, *, named: bool = False) -> bytes:
+    """Return an event that says more than a client writes; ``payload``: with all beside it."""
+    body = bytearray(one(payload=payload))
+    body[:2] = flags.to_bytes(2)
+    body[PRIORITY_AT] |= NAMED_BIT if named else 0
+    return bytes(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        other(0, b"\xff\xff", named=True),
+        other(0, NAMES[:-1], named=True),
+        other(GROUPS_FLAG, b"\xff\xff"),
+        other(GROUPS_FLAG, GROUPS[1:]),
+        other(GROUPS_FLAG | STORED_FLAG, GROUPS),
+        other(0, NAMES + bytes(MAX_PAYLOAD_BYTES + 1), named=True),
+        other(GROUPS_FLAG, bytes(MAX_PAYLOAD_BYTES + 1) + GROUPS),
+    ],
+    ids=[
+        *("no names", "half a name", "no groups", "half a group", "a value of groups"),
+        *("large behind names", "large before groups"),
+    ],
+)
+def test_what_is_behind_the_header_is_read_as_it_comes_in(body: bytes) -> None:
+    with pytest.raises(CodecError):
+        runs([body])
+    with pytest.raises(CodecError):
+        read_event(body)
+
+
+def test_the_largest_payload_may_have_names_or_groups_beside_it() -> None:
+    payload = bytes(MAX_PAYLOAD_BYTES)
+    for body in (other(0, NAMES + payload, named=True), other(GROUPS_FLAG, payload + GROUPS)):
+        assert read_event(body) == runs([body])[0].head
 
 
 def test_bounds_of_a_run_lead_to_its_frames() -> None:

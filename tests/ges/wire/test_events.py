@@ -24,6 +24,7 @@ from ges.wire.events import (
 )
 from ges.wire.topics import MAX_TOPIC_BYTES
 from overlay.errors import CodecError, ConfigError
+from overlay.ids import MAX_COUNT, MAX_SEQUENCE
 from tests.helpers.packed import event_fields, packed
 from tests.helpers.runs import under_way
 
@@ -75,9 +76,22 @@ def test_garbage_raises_nothing_but_codec_errors(body: bytes) -> None:
         packed(attributes=b"a" * (MAX_ATTRIBUTE_BYTES + 1)),
         packed(payload=b"a" * (MAX_PAYLOAD_BYTES + 1)),
         packed(sequence=0),
+        packed(sequence=MAX_SEQUENCE + 1),
+        packed(incarnation=MAX_COUNT + 1),
         bytes([0, SECURE_FLAG | EXPRESS_FLAG]) + packed()[2:],
     ],
-    ids=["half a header", "no topic", "empty", "topic", "attributes", "payload", "0th", "flags"],
+    ids=[
+        "half a header",
+        "no topic",
+        "empty",
+        "topic",
+        "attributes",
+        "payload",
+        "0th",
+        "last",
+        "life",
+        "flags",
+    ],
 )
 def test_heads_that_make_no_sense(body: bytes) -> None:
     with pytest.raises(CodecError):

@@ -8,7 +8,10 @@ from collections import Counter
 
 import pytest
 import structlog
+import trio
+import trio.testing
 
+from overlay.errors import ConfigError
 from overlay.links.bulkhead import Bulkhead, lack
 from overlay.links.counted_log import CountedLog
 
@@ -29,7 +32,7 @@ async def test_a_shortage_is_named_with_its_mend_and_is_no_bug(error: Exception,
 
     with structlog.testing.capture_logs() as lines:
         log = structlog.get_logger()
-        bulkhead = Bulkhead(counters, log, CountedLog(counters, log, lambda: 0))
+        bulkhead = Bulkhead(counters, log, CountedLog(counters, log, lambda: 0), trio.sleep)
         for _ in range(1000):
             await bulkhead.contain(fail, None)
     assert counters == {"resource_shortages": 1000}
@@ -46,7 +49,7 @@ async def test_what_is_neither_is_a_bug() -> None:
 
     with structlog.testing.capture_logs() as lines:
         log = structlog.get_logger()
-        bulkhead = Bulkhead(counters, log, CountedLog(counters, log, lambda: 0))
+        bulkhead = Bulkhead(counters, log, CountedLog(counters, log, lambda: 0), trio.sleep)
         await bulkhead.contain(fail, None)
     assert counters == {"internal_errors": 1}
     assert lines[0]["event"].startswith("BUG:")
@@ -56,3 +59,38 @@ def test_what_the_machine_lacks_is_seen_in_a_group_if_nothing_else_is_there() ->
     short = ExceptionGroup("tasks", [MemoryError(), ExceptionGroup("more", [MemoryError()])])
     assert "no memory left" in (lack(short) or "")
     assert lack(ExceptionGroup("tasks", [MemoryError(), KeyError("a bug")])) is None
+
+
+async def test_a_timer_whose_step_fails_pauses_and_goes_on(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    counters: Counter[str] = Counter()
+    begun: list[float] = []
+
+    async def run() -> None:
+        begun.append(trio.current_time())
+        if len(begun) < 4:
+            raise KeyError("a step")
+        await trio.sleep_forever()
+
+    with structlog.testing.capture_logs() as lines:
+        log = structlog.get_logger()
+        bulkhead = Bulkhead(counters, log, CountedLog(counters, log, lambda: 0), trio.sleep)
+        with trio.move_on_after(60):
+            await bulkhead.keep(run)
+    assert counters == {"internal_errors": 3}
+    assert [at - begun[0] for at in begun] == [0, 1, 2, 3], "it does not spin"
+    assert sum(line["event"].startswith("BUG:") for line in lines) == 3
+
+
+async def test_what_is_foreseen_of_a_timer_passes() -> None:
+    counters: Counter[str] = Counter()
+    log = structlog.get_logger()
+    bulkhead = Bulkhead(counters, log, CountedLog(counters, log, lambda: 0), trio.sleep)
+
+    async def run() -> None:
+        raise ExceptionGroup("tasks", [ConfigError("no such file")])
+
+    with pytest.raises(ExceptionGroup):
+        await bulkhead.keep(run, ConfigError)
+    assert not counters
