@@ -294,8 +294,7 @@ class ClientCore:
     def _deliver(self, data: bytes, at: int, end: int) -> None:
         self.has_answered = True
         numbers, events = read_delivery(data, self._one_way_us, at, end)
-        if not (events and events[0].retained):  # values come as often as somebody subscribes
-            events = self.state.watermarks.fresh(events)
+        events = self.state.watermarks.fresh(events)
         for number in numbers:
             subscription = self._subscriptions.get(number)
             if subscription is not None:
