@@ -130,6 +130,7 @@ class RetainedValues:
 
     def take(self, run: EventRun, wall_ns: int) -> Value | None:
         """Keep an event that is to be retained; returns it as a value, if it is the last one."""
+        run = run.ungrouped()
         head = run.head
         key, stamp = _key(head), Stamp(head.stamp, *head.flow[:2], head.sequence)
         old = self._values.get(key)

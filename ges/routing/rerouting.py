@@ -21,11 +21,8 @@ from ges.routing.stuck import Stuck
 from ges.wire.event_runs import EventRun
 from ges.wire.events import (
     AGAIN_FLAG,
-    CORRELATION_FLAG,
     FLOOD_FLAG,
-    MARK_FLAG,
-    REQUEST_FLAG,
-    SECURE_FLAG,
+    WAY_FLAGS,
     read_head,
 )
 from ges.wire.source_route import read_route
@@ -174,8 +171,7 @@ class Rerouting:
     ) -> None:
         """Send events on to those who serve a broker's arc in its place."""
         head = run.head
-        flags = head.flags & (MARK_FLAG | CORRELATION_FLAG | REQUEST_FLAG)
-        flags |= SECURE_FLAG | FLOOD_FLAG if head.secure else AGAIN_FLAG
+        flags = head.flags & ~WAY_FLAGS | (FLOOD_FLAG if head.secure else AGAIN_FLAG)
         onward: Onward = ()
         if way and not head.secure:
             onward = ((way[-1], head.duty),)

@@ -73,7 +73,7 @@ class Retaining:
         """An event that is to be retained has come."""
         if not self._realms.allow(run.head):
             return
-        if self.values.take(run.ungrouped(), self._wall_ns()) is not None:
+        if self.values.take(run, self._wall_ns()) is not None:
             self._counters["retained_kept"] += 1
 
     def take_stored(self, run: EventRun) -> None:

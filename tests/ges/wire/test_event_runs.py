@@ -12,6 +12,7 @@ from ges.wire.event_runs import RUN_BYTES, EventRun, event_runs
 from ges.wire.events import (
     FRONT,
     MARK_FLAG,
+    MAX_PAYLOAD_BYTES,
     NO_DUTY,
     Duty,
     Head,
@@ -21,6 +22,7 @@ from ges.wire.events import (
     pack_front,
     read_head,
 )
+from ges.wire.groups import Serving
 from overlay.errors import CodecError
 from overlay.wire.codec import FrameReader, FrameRun
 from overlay.wire.frames import EVENT, HEADER, frame
@@ -142,6 +144,22 @@ def test_what_a_client_sets_that_is_not_for_it_is_taken_back() -> None:
     assert [body for _, body in clean.singles()] == [one(1), one(2)]
     assert isinstance(clean.head, Head)
     assert (clean.head.hops, clean.head.duty) == (0, NO_DUTY)
+
+
+def test_what_only_brokers_write_behind_an_event_goes_with_its_flag() -> None:
+    (plain,) = runs([one(1)])
+    said = plain.grouped(Serving({7: 3})).levelled()
+    front = pack_front(said.head.flags, 0, 4, 0, Duty(4))
+    (run,) = runs([front + next(said.bodies())[FRONT.size :]])
+    assert [body for _, body in run.unpatched().singles()] == [one(1)]
+
+
+def test_nor_may_an_event_be_larger_for_it() -> None:
+    large = one(1, payload=bytes(MAX_PAYLOAD_BYTES + 1))
+    said = EventRun.of(read_head(one(1)), large).grouped(Serving({7: 3}))
+    (run,) = runs([*said.bodies()])
+    with pytest.raises(CodecError):
+        run.unpatched()
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
