@@ -152,6 +152,8 @@ class Rerouting:
             self._forwarding.forward(run, ((way[-1], head.duty),), flags, link_class, now)
             return
         split = self._plans.masks[link_class].around(uid, head.duty)
+        if split.gone:
+            self._counters["events_destination_gone"] += 1
         if split.onward:
             self._counters["events_sent_on"] += 1
             self._forwarding.forward(run, split.onward, flags, link_class, now)
