@@ -54,6 +54,8 @@ class NamedEvents:
 
     def waits(self, session: Session, run: EventRun) -> bool:
         """Say whether events wait, and if so keep them: for answers, or behind those that do."""
+        if run.head.is_named:
+            self._stack.follow_holders()  # what went to a dead broker is sent again before these
         if session not in self._waiting and not self._is_open(run):
             return False
         self._waiting.setdefault(session, deque()).append(run.alone())
