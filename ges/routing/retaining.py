@@ -38,6 +38,7 @@ class Retaining:
     ) -> None:
         """``values``: as the machine compares them; ``wall_ns`` returns unix time."""
         self.values = values
+        values.counters = counters  # what is forgotten there shows with all that is counted
         self.first = FirstValues(values, counters, realms, wall_ns, now)
         self._realms = realms
         self._audience = audience

@@ -1,4 +1,4 @@
-"""The broker of a named client dies or leaves: what is published for the name follows the client."""
+"""The broker of a named client dies or leaves: events for the name follow the client."""
 
 from __future__ import annotations
 
