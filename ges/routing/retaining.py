@@ -47,10 +47,10 @@ class Retaining:
 
     # ── where an event is published ───────────────────────────────────────────────────────────
 
-    def why_not(self, run: EventRun, most: int) -> str | None:
+    def why_not(self, run: EventRun, most: int | None = None) -> str | None:
         """Return why an event of a client cannot be retained, or None.
 
-        ``most``: values beyond which none is added.
+        ``most``: values beyond which none is added; None: as many as there may be.
         """
         head = run.head
         if not head.retain or run.largest_payload == 0:
@@ -63,6 +63,13 @@ class Retaining:
         stamp = self.values.stamp_for(head, wall_ns) if head.retain else 0
         ttl_ms = min(head.ends_ms, MAX_TTL_MS)
         return run.timed(stamp, wall_ns // NANOS_PER_MILLI + ttl_ms if ttl_ms else 0)
+
+    def restamped(self, run: EventRun) -> EventRun:
+        """Return an event that has waited here with the stamp of now; its end stays."""
+        head = run.head
+        if not head.retain:
+            return run
+        return run.timed(self.values.stamp_for(head, self._wall_ns()), head.ends_ms)
 
     # ── everywhere ────────────────────────────────────────────────────────────────────────────
 

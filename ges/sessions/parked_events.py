@@ -137,7 +137,12 @@ class ParkedEvents:
         self._is_stirred = False
         free, over = self._parking.release(now, self._why_not)
         for session, parked in free:
-            self._stack.publish(session, EventRun.of(parked.head, parked.body))
+            run = self._stack.retaining.restamped(EventRun.of(parked.head, parked.body))
+            if (problem := self._stack.retaining.why_not(run)) is not None:
+                head = parked.head  # others have taken the room since
+                self._replies.refuse(session, head.link_class, head.sequence, problem)
+                continue
+            self._stack.publish(session, run)
             self._replies.accept(session, parked.head)
             self._counters["events_parked_sent"] += 1
         for session, parked, problem in over:
