@@ -158,7 +158,8 @@ def test_members_get_what_is_published_while_a_dead_cluster_is_still_stated(
             service.kill(uid, CrashMode.POWER)
     service.run(4)  # it is known by then whose links are down, and the cluster is still stated
     sent = publish(service, client, "t", 80)
-    assert (got(members[:-1]) == Counter(sent)) is not is_broken
+    # The member of the dead cluster may be elsewhere by now.
+    assert (got(members) == Counter(sent)) is not is_broken
 
 
 def _beside(
