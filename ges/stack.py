@@ -414,7 +414,7 @@ class Stack:
             flow = wrong.publisher, wrong.incarnation, wrong.link_class
             is_kept = self.recalls.log.get(flow, wrong.sequence) is not None
             is_alone = all(h.uid == fact.uid for holders in found for h in holders or ())
-            if None in found or (any(found) and is_alone and is_kept):
+            if None in found or (is_alone and is_kept):
                 pairs = zip(wrong.names, found, strict=True)
                 unknown.update((name, None) for name, holders in pairs if holders is None)
                 self._misled.append(fact)
