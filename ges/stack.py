@@ -36,7 +36,7 @@ from ges.wire.recall_messages import PastDone, PastWanted
 from ges.wire.source_route import read_route
 from ges.wire.topics import KnownTopics
 from overlay.errors import ProtocolError
-from overlay.ids import LinkClass, Nanos, Peer
+from overlay.ids import LinkClass, Nanos, Peer, nanos
 from overlay.machine import Fact, Input, Message
 from overlay.multigraph.quick_probes import ExpressCame
 from overlay.multigraph.weights import LinkKey
@@ -47,7 +47,9 @@ from overlay.wire.codec import FrameRun
 from overlay.wire.frames import DETOUR, EVENT
 from ring.facts import DetourEnded, Joined, Rejoining
 
-MAX_MISLED = 256  #: events for named clients that came to the wrong broker, to be sent again
+MAX_MISLED = 4096  #: events for named clients that came to the wrong broker, to be sent again
+
+CORRECT_NS = nanos(0.5)  #: while it is not known where to send them, that is looked at so often
 
 
 class Timed(Protocol):
@@ -105,6 +107,7 @@ class Stack:
         #: Told when something was found out of names that were asked for.
         self.on_names: Callable[[], None] = lambda: None
         self._misled: deque[NamesWrong] = deque(maxlen=MAX_MISLED)
+        self._correct_at: Nanos = 0
         self._timed: list[Timed] = []
         survey, peer = node.survey, node.peer
         self._paths = Paths(
@@ -172,12 +175,27 @@ class Stack:
         return self.reach.why_not(client, head)
 
     def holders(self, name: str) -> Sequence[Holder] | None:
-        """Return which brokers have clients of a name; None: nobody has been asked of late."""
-        return self.node.directory.holders(name, self.now())
+        """Return which brokers have clients of a name; None: nobody has been asked of late.
+
+        Where a way leads to some of them, those without one are left out: they have died, or left.
+        """
+        leads_to = self.router.named_sending.leads_to
+        found = self.node.directory.holders(name, self.now(), leads_to)
+        return found and (tuple(filter(leads_to, found)) or found)
 
     def ask_for_names(self, names: Iterable[str]) -> None:
         """Find out where the clients of some names are; :attr:`on_names` is told."""
         self._give(NamesAsked(tuple(names)))
+
+    def follow_holders(self) -> None:
+        """What went to a member that has died or left is sent again to where its clients are."""
+        lost = self.router.named_sending.take_lost(self.now())
+        for sent in lost:
+            self._misled.append(
+                NamesWrong(sent.holder.uid, NameWrong(sent.names, *sent.flow, sent.sequence))
+            )
+        if lost or (self._misled and self._correct_at <= self.now()):
+            self._correct()
 
     def has_nobody_for(self, head: Head) -> bool:
         """Say whether it is known that nobody in its realm has subscribed to an event.
@@ -270,6 +288,7 @@ class Stack:
         self.router.update(
             ring.member, ring.linked, ring.expected, is_whole=ring.is_whole, now=self.now()
         )
+        self.follow_holders()
 
     def on_cut(self, uid: str, link_class: LinkClass) -> None:
         """A link broke: events for the broker at its other end wait for what comes of it."""
@@ -347,6 +366,7 @@ class Stack:
             self.recalls.next_deadline(),
             self.replays.next_deadline(),
             self._past.next_deadline(),
+            self._correct_at if self._misled else None,
             self.passing.next_deadline(self.now()) if self.passing.has_deadlines else None,
             *(timed.next_deadline() for timed in self._timed),
         ]
@@ -391,12 +411,19 @@ class Stack:
 
     def _correct(self) -> None:
         """Send events that came to the wrong broker to where their clients are now."""
-        for fact in [*self._misled]:
+        self._correct_at = self.now() + CORRECT_NS
+        misled, self._misled = self._misled, deque(maxlen=MAX_MISLED)
+        unknown: dict[str, None] = {}
+        for fact in misled:
             wrong, found = fact.wrong, [self.holders(name) for name in fact.wrong.names]
-            if None in found:
-                continue  # it was asked for
-            self._misled.remove(fact)
             flow = wrong.publisher, wrong.incarnation, wrong.link_class
+            is_kept = self.recalls.log.get(flow, wrong.sequence) is not None
+            is_alone = all(h.uid == fact.uid for holders in found for h in holders or ())
+            if None in found or (is_alone and is_kept):
+                pairs = zip(wrong.names, found, strict=True)
+                unknown.update((name, None) for name, holders in pairs if holders is None)
+                self._misled.append(fact)
+                continue  # until it is known who has them now
             copies: dict[Holder, list[str]] = {}
             for name, holders in zip(wrong.names, found, strict=True):
                 for holder in holders or ():
@@ -405,6 +432,8 @@ class Stack:
             self.counters["named_events_lost"] += sum(not holders for holders in found)
             for holder, names in copies.items():
                 self.router.send_again(flow, wrong.sequence, holder, names, self.now())
+        if unknown:
+            self.ask_for_names(unknown)
 
     def _send(self, out: Outbound, now: Nanos) -> None:
         self.router.answer(out, now)

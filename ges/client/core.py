@@ -297,8 +297,7 @@ class ClientCore:
         numbers, events = read_delivery(
             data, self._one_way_us, at, end, on_unreadable=self._on_unreadable
         )
-        if not (events and events[0].retained):  # values come as often as somebody subscribes
-            events = self.state.watermarks.fresh(events)
+        events = self.state.watermarks.fresh(events)
         for number in numbers:
             subscription = self._subscriptions.get(number)
             if subscription is not None:

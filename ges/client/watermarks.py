@@ -57,9 +57,10 @@ class Watermarks:
     def fresh(self, events: list[Event]) -> list[Event]:
         """Return what of a delivery has not come before.
 
-        All are of one publisher, incarnation and class, and in order, as brokers deliver them.
+        All are of one publisher, incarnation and class, and in order, as brokers deliver them. A
+        retained value comes as often as somebody subscribes, and events before it may come later.
         """
-        if not events:
+        if not events or events[0].retained:
             return events
         last = events[-1]
         key = (last.publisher, last.incarnation, last.link_class)

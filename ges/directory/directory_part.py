@@ -13,7 +13,7 @@ Here a name costs three brokers an entry.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -113,9 +113,14 @@ class DirectoryPart(Part):
 
     # ── what others see ───────────────────────────────────────────────────────────────────────
 
-    def holders(self, name: str, now: Nanos) -> Sequence[Holder] | None:
-        """Return which brokers have clients of a name; None: that is to be asked for."""
-        return self._lookups.get(name, now)
+    def holders(
+        self, name: str, now: Nanos, is_there: Callable[[Holder], bool] = lambda holder: True
+    ) -> Sequence[Holder] | None:
+        """Return which brokers have clients of a name; None: that is to be asked for.
+
+        ``is_there``: whether a way leads to a broker.
+        """
+        return self._lookups.get(name, now, is_there)
 
     # ── as a part ─────────────────────────────────────────────────────────────────────────────
 

@@ -1,14 +1,15 @@
 """What a source has found out of late: which brokers have clients of the names it was given.
 
-An answer is good for 30 s. A name of which nothing is known is asked for four times, every half
-second; if nobody answers, it is taken for unknown. An answer that there is no such client holds for
-a second: it may be about to attach. Bounded; times are handed in. Pure.
+An answer is good for 30 s, or for one second while no way leads to a broker in it. A name of which
+nothing is known is asked for four times, every half second; if nobody answers, it is taken for
+unknown. An answer that there is no such client holds for a second: it may be about to attach.
+Bounded; times are handed in. Pure.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ges.wire.directory_messages import Holder
@@ -25,6 +26,7 @@ MAX_QUESTIONS = 1024  #: open at once; further names are asked for when some are
 @dataclass(frozen=True, slots=True)
 class _Answer:
     holders: tuple[Holder, ...]
+    at: Nanos
     until: Nanos
 
 
@@ -41,14 +43,20 @@ class Lookups:
         self._answers: OrderedDict[str, _Answer] = OrderedDict()
         self._questions: dict[str, _Question] = {}
 
-    def get(self, name: str, now: Nanos) -> tuple[Holder, ...] | None:
-        """Return who has clients of a name; None: that is not known."""
+    def get(
+        self, name: str, now: Nanos, is_there: Callable[[Holder], bool] = lambda holder: True
+    ) -> tuple[Holder, ...] | None:
+        """Return who has clients of a name; None: that is not known, or to be asked for again."""
         answer = self._answers.get(name)
-        return answer.holders if answer is not None and answer.until > now else None
+        if answer is None or answer.until <= now:
+            return None
+        if answer.at + NOBODY_NS <= now and not all(map(is_there, answer.holders)):
+            return None
+        return answer.holders
 
     def ask(self, names: Iterable[str], now: Nanos) -> list[str]:
-        """Return which of some names are to be asked for now."""
-        fresh = [n for n in names if self.get(n, now) is None and n not in self._questions]
+        """Return which of some names, which are not known, are to be asked for now."""
+        fresh = [name for name in dict.fromkeys(names) if name not in self._questions]
         del fresh[max(0, MAX_QUESTIONS - len(self._questions)) :]
         for name in fresh:
             self._questions[name] = _Question(now + AGAIN_NS)
@@ -58,7 +66,7 @@ class Lookups:
         """An answer has come."""
         self._questions.pop(name, None)
         self._answers.pop(name, None)
-        self._answers[name] = _Answer(holders, now + (GOOD_NS if holders else NOBODY_NS))
+        self._answers[name] = _Answer(holders, now, now + (GOOD_NS if holders else NOBODY_NS))
         if len(self._answers) > MAX_KNOWN:
             self._answers.popitem(last=False)
 

@@ -12,11 +12,12 @@ deny the links that it claims.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 from ges.gateways.graph import level_of
 from ges.gateways.link_state import LinkStates
 from ges.gateways.losses import Connections
+from ges.gateways.next_hops import bits
 from ges.wire.statement_messages import MAX_EDGES, UnitEdge
 from overlay.ids import LinkClass
 
@@ -42,6 +43,41 @@ def claims_of(nodes: Iterable[int], edges: Iterable[tuple[int, UnitEdge]], silen
         node: None if silent >> node & 1 or size[node] >= MAX_EDGES else found
         for node, found in told.items()
     }
+
+
+def believed(
+    edges: Iterable[tuple[int, UnitEdge]], silent: int, own: Mapping[int, int], gates: int
+) -> Iterator[tuple[int, UnitEdge]]:
+    """Yield what other units say of their links, without what was said by those cut off since.
+
+    ``edges`` and ``silent`` are as for :func:`claims_of`, ``own`` as for :func:`connections`;
+    ``gates``: units to which members of the cluster have links, as a mask.
+    """
+    told: dict[int, int] = {}  #: to which nodes a unit says that it has links, of any class
+    every = [*edges]
+    for node, edge in every:
+        told[node] = told.get(node, 0) | 1 << edge.node
+    size = Counter(node for node, _ in every)
+
+    def is_confirmed(a: int, b: int) -> bool:
+        """Say whether ``b`` says of its link to ``a`` too."""
+        if b == own.get(level_of(b)):
+            inside = (there for node, there in told.items() if level_of(node) < level_of(b))
+            return any(there >> a & 1 for there in (gates, *inside))
+        return bool(silent >> b & 1 or told.get(b, 0) >> a & 1) or size[b] >= MAX_EDGES
+
+    denied = {
+        node
+        for node, there in told.items()
+        if (beside := [b for b in bits(there) if level_of(b) == level_of(node)])
+        and not any(is_confirmed(node, b) for b in beside)
+    }
+    for node, edge in every:
+        if level_of(edge.node) == level_of(node):
+            if is_confirmed(node, edge.node):
+                yield node, edge
+        elif node not in denied:
+            yield node, edge
 
 
 def connections(

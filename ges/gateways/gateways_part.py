@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
+from ges.gateways.connections import believed
 from ges.gateways.graph import Graph, cluster_links, gate_links, outer_links
 from ges.gateways.link_state import LinkStates
 from ges.gateways.naming import Naming
@@ -61,6 +62,10 @@ class OuterEdges(Protocol):
     @property
     def edges(self) -> Iterator[tuple[int, UnitEdge]]:
         """Each link, with the node that has told of it."""
+
+    @property
+    def unknown(self) -> int:
+        """Units of which nothing is known, as a mask."""
 
     @property
     def changes(self) -> int:
@@ -390,9 +395,21 @@ class GatewaysPart(Part):
         others = self._naming.nodes.others
         if others:
             links += gate_links(self.states, self._naming.slots, others, link_class)
-            edges = self._outer.edges
+            edges = believed(
+                self._outer.edges, self._outer.unknown, self._naming.nodes.own, self._gated
+            )
             links += outer_links((e for e in edges if e[1].link_class is link_class), others)
         return Graph(links)
+
+    @property
+    def _gated(self) -> int:
+        """The units to which members of the cluster have links, as a mask."""
+        found = 0
+        for uid in self._naming.slots:
+            state = self.states.get(uid)
+            for gate in state.gates if state is not None else ():
+                found |= 1 << gate.node
+        return found
 
     def _on_told(self, state: LinkState, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
         return True, self._learn(state, now)

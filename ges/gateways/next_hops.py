@@ -68,6 +68,7 @@ class NextHops:
 
     def __init__(self, own: int) -> None:
         """Take the slot of this broker."""
+        self.reached = 0  #: destinations that can be reached, as a mask, without this broker
         self._own = own
         self._graph = _EMPTY
         self._fallback: Graph | None = None
@@ -90,6 +91,7 @@ class NextHops:
         self._trees = ()
         before, find = self._table, self._find(0)
         self._table = [find(node) for node in range(ALL_NODES)]
+        self.reached = sum(1 << node for node, hop in enumerate(self._table) if hop != NOBODY)
         changed = onto = 0
         for node, (old, new) in enumerate(zip(before, self._table, strict=True)):
             if old != new:
@@ -134,11 +136,6 @@ class NextHops:
             self._trees = tuple(Paths(graph, self._own) for graph in graphs)
         costs = (tree.cost_ns(node) for tree in self._trees)
         return next((cost for cost in costs if cost is not None), None)
-
-    @property
-    def reached(self) -> int:
-        """Return the destinations that can be reached, as a mask, without this broker."""
-        return sum(1 << node for node, hop in enumerate(self._table) if hop != NOBODY)
 
     @property
     def nodes(self) -> int:

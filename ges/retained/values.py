@@ -3,7 +3,7 @@
 The rule is the same at every broker: the later *stamp* counts, and of two with one stamp that of
 the larger publisher, incarnation and sequence. The broker where an event is published stamps it: by
 its own clock, and later than the value that it knows, so that whoever has seen a value replaces it,
-however wrong clocks are.
+unless one of the two clocks is five minutes ahead: a stamp that is so far ahead is refused.
 
 An event without payload clears the topic. It is kept for ten minutes as what counts, lest a broker
 that has not heard of it bring the older value back.
@@ -38,6 +38,9 @@ from overlay.shares import NOWHERE, Shares, Source
 MAX_VALUES = 16384
 MAX_BYTES = 32 * 1024 * 1024
 VALUE_BYTES = 1024  #: of memory for one, beside its frame and twice its topic
+#: Clocks differ by less, and Kerberos allows as much. A stamp further ahead is refused: later
+#: values would have to be stamped later still, up to a time that no clock can say.
+AHEAD_NS = 300 * 10**9
 CLEARED_MS = 600_000  #: for which it is remembered that a topic was cleared
 NANOS_PER_MILLI = 1_000_000
 BUCKETS = 256  #: by topic: members compare these to find what differs
@@ -149,7 +152,7 @@ class RetainedValues:
         One that its publisher sends again may have been retained by another broker before, and be
         older than what has come since: it has the publisher's time.
         """
-        old = self._values.get(_key(head))
+        old = self._counting(_key(head), wall_ns)
         if not head.again:
             return max(wall_ns, old.stamp.at_ns + 1 if old is not None else 0)
         stamp = min(wall_ns, head.published_ns)
@@ -161,10 +164,14 @@ class RetainedValues:
 
     def take(self, run: EventRun, wall_ns: int) -> Value | None:
         """Keep an event that is to be retained; returns it as a value, if it is the last one."""
+        run = run.ungrouped()
         head = run.head
         key, stamp = _key(head), Stamp(head.stamp, *head.flow[:2], head.sequence)
-        old = self._values.get(key)
-        if old is not None and old.stamp >= stamp:
+        if stamp.at_ns > wall_ns + AHEAD_NS:
+            self.counters["retained_ahead"] += 1
+            return None
+        counting, old = self._counting(key, wall_ns), self._values.get(key)
+        if counting is not None and counting.stamp >= stamp:
             return None
         is_cleared = run.largest_payload == 0
         ends_ms = stamp.at_ns // NANOS_PER_MILLI + CLEARED_MS if is_cleared else head.ends_ms
@@ -245,6 +252,11 @@ class RetainedValues:
                 yield value
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _counting(self, key: Key, wall_ns: int) -> Value | None:
+        """Return what is kept of a topic, unless this broker's clock was ahead when it came."""
+        value = self._values.get(key)
+        return value if value is not None and value.stamp.at_ns < wall_ns + AHEAD_NS else None
 
     def _put(self, value: Value) -> None:
         key = value.key

@@ -177,9 +177,12 @@ class Choosing:
     def inside(self, event: EventRun, key: int, level: int, tried: int = 0) -> int | None:
         """Return who serves a group in this broker's own unit of a level; None: nobody.
 
-        It is a slot of the cluster, or the node of a unit beside the cluster in there.
+        It is a slot of the cluster, or the node of a unit beside the cluster in there. Nobody is
+        chosen to whom no path leads: a unit is still stated for a while when all of it has died.
         """
-        mask = self.mask(event.head.link_class, key, level) & ~tried
+        link_class = event.head.link_class
+        known = self._cluster.tables[link_class].reached | self._cluster.own
+        mask = self.mask(link_class, key, level) & known & ~tried
         for below in range(level - 1, 0, -1):
             nodes = bits(_at_level(mask, below))
             own = self._cluster.own_at(below)

@@ -113,6 +113,7 @@ class Split(NamedTuple):
     onward: Onward
     stuck: int  #: destinations to which there is no way, as a mask
     strayed: tuple[str, ...]  #: uids of next hops on which order may be broken
+    gone: int = 0  #: destinations that are no more, as a mask: nobody gets it there
 
 
 class MaskPlan:
@@ -158,8 +159,9 @@ class MaskPlan:
             return Split((), duty.destinations, ())
         known = cluster.known
         wanted = duty.destinations & known  # those that have died want nothing ...
-        if wanted != duty.destinations:
-            wanted |= cluster.now_at(duty.destinations & ~known)  # ... others have moved
+        gone = duty.destinations & ~known
+        if gone and (moved := cluster.now_at(gone)):
+            wanted, gone = wanted | moved, 0  # ... others have moved
         decision = cluster.tables[self._class].onward(wanted & ~cluster.own, avoid)
         stuck = decision.stuck
         hops: list[tuple[str, Duty]] = []
@@ -178,7 +180,7 @@ class MaskPlan:
         strayed = tuple(
             uid for node in bits(decision.strayed) if (uid := self.first_of(node)) is not None
         )
-        return Split(tuple(hops), stuck, strayed)
+        return Split(tuple(hops), stuck, strayed, gone)
 
     def first_of(self, node: int, without: str = "") -> str | None:
         """Return the uid of the broker that is the next hop by that name."""

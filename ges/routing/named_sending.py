@@ -7,18 +7,31 @@ broker, as an answer to a question is, and has the names that are for that one.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from ges.routing.passing import Passing
-from ges.routing.recall import RecallLog
+from ges.routing.recall import KEPT_NS, RecallLog
 from ges.wire.directory_messages import Holder
 from ges.wire.event_runs import EventRun
 from ges.wire.events import AGAIN_FLAG, Duty, Flow
-from overlay.ids import Nanos
+from overlay.ids import LinkClass, Nanos
 
+MAX_SENT = 2048  #: copies that went to one broker, of which that is known ...
+MAX_HOLDERS = 64  #: ... and so many brokers
 #: Which brokers have clients of a name; None: nobody has been asked.
 Holders = Callable[[str], Sequence[Holder] | None]
+
+
+class Sent(NamedTuple):
+    """A copy that has gone to another broker."""
+
+    at: Nanos
+    holder: Holder
+    flow: Flow
+    sequence: int
+    names: tuple[str, ...]
 
 
 class NamedSending:
@@ -32,6 +45,20 @@ class NamedSending:
         self._log = log
         self._holders = holders
         self._counters = counters
+        self._sent: dict[Holder, deque[Sent]] = {}  #: of late
+
+    def leads_to(self, holder: Holder) -> bool:
+        """Say whether a way leads to a broker; so there is where events go to all brokers."""
+        if not self._passing.plans.by_destination:
+            return True
+        table = self._cluster.tables.get(LinkClass.NORMAL)
+        reached = self._cluster.own | (table.reached if table is not None else 0)
+        return bool(self._mask_of(holder) & reached)
+
+    def take_lost(self, now: Nanos) -> list[Sent]:
+        """Return, once, what went of late to brokers to which no way leads: they may lack it."""
+        gone = [holder for holder in self._sent if not self.leads_to(holder)]
+        return [sent for each in gone for sent in self._sent.pop(each) if sent.at > now - KEPT_NS]
 
     def send(self, event: EventRun, now: Nanos) -> int:
         """Send a single event to all brokers that it is for; return these and units, as a mask."""
@@ -69,20 +96,30 @@ class NamedSending:
     def _send_copy(
         self, event: EventRun, holder: Holder, names: Iterable[str], flags: int, now: Nanos
     ) -> int:
-        duty = self._duty_towards(holder)
+        duty, head, names = self._duty_towards(holder), event.head, tuple(names)
+        if self._cluster.slots.get(holder.uid) != self._cluster.slot:
+            self._note(Sent(now, holder, head.flow, head.sequence, names))
         if duty.destinations:
             self._counters["named_events_sent"] += 1
-            head = event.head
             copy = event.named(names).under(head.via, head.source)
             self._passing.pass_on(copy, duty, flags, head.link_class, now)
         return duty.destinations
 
+    def _note(self, sent: Sent) -> None:
+        self._sent.setdefault(sent.holder, deque(maxlen=MAX_SENT)).append(sent)
+        if len(self._sent) > MAX_HOLDERS:
+            del self._sent[next(iter(self._sent))]
+
+    def _mask_of(self, holder: Holder) -> int:
+        """Return the member or unit to which a copy for a broker goes, as a mask; 0: none."""
+        slot, address = self._cluster.slots.get(holder.uid), holder.address
+        if slot is not None:
+            return 1 << slot
+        return self._cluster.toward(address) if address is not None else 0
+
     def _duty_towards(self, holder: Holder) -> Duty:
         """Return the duty of a copy for one broker; without destinations if it is this one."""
-        cluster = self._cluster
-        own, slot = 1 << (cluster.slot or 0), cluster.slots.get(holder.uid)
-        if slot is not None:
-            return Duty(1, 0, (1 << slot) & ~own, own)
-        if holder.address is None:
-            return Duty(1, 0, 0, own)
-        return Duty(1, 0, cluster.toward(holder.address) & ~own, own, holder.address + 1)
+        own, mask = 1 << (self._cluster.slot or 0), self._mask_of(holder)
+        if holder.uid in self._cluster.slots or holder.address is None:
+            return Duty(1, 0, mask & ~own, own)
+        return Duty(1, 0, mask & ~own, own, holder.address + 1)

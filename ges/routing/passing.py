@@ -168,6 +168,8 @@ class Passing:
             self._follow_moves()
             self._try_stuck(now)
         split = self.plans.split(duty, link_class)
+        if split.gone:
+            self._counters["events_destination_gone"] += run.count
         if split.strayed:
             flags |= AGAIN_FLAG
             for uid in split.strayed:
@@ -188,6 +190,8 @@ class Passing:
         self._give_up(over)
         for waiting in tried:
             split = self.plans.split(waiting.duty_at(now), waiting.link_class)
+            if split.gone:
+                self._counters["events_destination_gone"] += waiting.run.count
             flags = waiting.flags | AGAIN_FLAG
             self._forwarding.forward(waiting.run, split.onward, flags, waiting.link_class, now)
             if split.stuck:

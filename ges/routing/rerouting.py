@@ -21,11 +21,8 @@ from ges.routing.stuck import Stuck
 from ges.wire.event_runs import EventRun
 from ges.wire.events import (
     AGAIN_FLAG,
-    CORRELATION_FLAG,
     FLOOD_FLAG,
-    MARK_FLAG,
-    REQUEST_FLAG,
-    SECURE_FLAG,
+    WAY_FLAGS,
     read_head,
 )
 from ges.wire.source_route import read_route
@@ -155,6 +152,8 @@ class Rerouting:
             self._forwarding.forward(run, ((way[-1], head.duty),), flags, link_class, now)
             return
         split = self._plans.masks[link_class].around(uid, head.duty)
+        if split.gone:
+            self._counters["events_destination_gone"] += 1
         if split.onward:
             self._counters["events_sent_on"] += 1
             self._forwarding.forward(run, split.onward, flags, link_class, now)
@@ -174,8 +173,7 @@ class Rerouting:
     ) -> None:
         """Send events on to those who serve a broker's arc in its place."""
         head = run.head
-        flags = head.flags & (MARK_FLAG | CORRELATION_FLAG | REQUEST_FLAG)
-        flags |= SECURE_FLAG | FLOOD_FLAG if head.secure else AGAIN_FLAG
+        flags = head.flags & ~WAY_FLAGS | (FLOOD_FLAG if head.secure else AGAIN_FLAG)
         onward: Onward = ()
         if way and not head.secure:
             onward = ((way[-1], head.duty),)

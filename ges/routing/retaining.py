@@ -39,6 +39,7 @@ class Retaining:
     ) -> None:
         """``values``: as the machine compares them; ``wall_ns`` returns unix time."""
         self.values = values
+        values.counters = counters  # what is forgotten there shows with all that is counted
         self.first = FirstValues(values, counters, realms, wall_ns, now)
         self._realms = realms
         self._audience = audience
@@ -62,6 +63,13 @@ class Retaining:
         ttl_ms = min(head.ends_ms, MAX_TTL_MS)
         return run.timed(stamp, wall_ns // NANOS_PER_MILLI + ttl_ms if ttl_ms else 0)
 
+    def restamped(self, run: EventRun) -> EventRun:
+        """Return an event that has waited here with the stamp of now; its end stays."""
+        head = run.head
+        if not head.retain:
+            return run
+        return run.timed(self.values.stamp_for(head, self._wall_ns()), head.ends_ms)
+
     # ── everywhere ────────────────────────────────────────────────────────────────────────────
 
     def is_over(self, head: Head) -> bool:
@@ -72,7 +80,7 @@ class Retaining:
         """An event that is to be retained has come."""
         if not self._realms.allow(run.head):
             return
-        if self.values.take(run.ungrouped(), self._wall_ns()) is not None:
+        if self.values.take(run, self._wall_ns()) is not None:
             self._counters["retained_kept"] += 1
 
     def take_stored(self, run: EventRun) -> None:

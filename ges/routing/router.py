@@ -33,15 +33,11 @@ from ges.wire.directory_messages import Holder
 from ges.wire.event_runs import EventRun
 from ges.wire.events import (
     AGAIN_FLAG,
-    AT_MOST_ONCE_FLAG,
-    CORRELATION_FLAG,
     FLOOD_FLAG,
     GROUPS_FLAG,
     MARK_FLAG,
     RECALLED_FLAG,
-    REQUEST_FLAG,
-    SECURE_FLAG,
-    TIMED_FLAGS,
+    WAY_FLAGS,
     Duty,
     Flow,
     Head,
@@ -50,10 +46,6 @@ from ges.wire.groups import Serving
 from ges.wire.realms import within
 from overlay.ids import LinkClass, Nanos
 from ring.wire.messages import Member
-
-#: What stays of the flags of an event that goes by arcs; how it is laid out is in one of them.
-_STAYING = MARK_FLAG | CORRELATION_FLAG | REQUEST_FLAG | TIMED_FLAGS | AT_MOST_ONCE_FLAG
-_STAYING |= GROUPS_FLAG
 
 
 class Router:
@@ -423,18 +415,16 @@ class Router:
     ) -> None:
         """Pass on what of a run is to go on."""
         head = run.head
-        flags = head.flags & _STAYING
+        flags = head.flags & ~WAY_FLAGS
         parts = fresh
         if head.secure and (flood or self._plans.has_holes):
             # One that came by the tree before may come again to all: it goes on, as only that way
             # it may reach those behind a hole.
-            flags |= SECURE_FLAG | FLOOD_FLAG
+            flags |= FLOOD_FLAG
             parts = self.flooded.fresh(run)
-        else:
-            flags |= SECURE_FLAG if head.secure else 0
-            if head.again:
-                flags |= AGAIN_FLAG
-                goes_round = self._plans.normal.has_beside
-                parts = self.flooded.fresh(run) if goes_round else (run,)
+        elif head.again:
+            flags |= AGAIN_FLAG
+            goes_round = self._plans.normal.has_beside
+            parts = self.flooded.fresh(run) if goes_round else (run,)
         for part in parts:
             self._passing.pass_on(part, duty, flags, head.link_class, now)

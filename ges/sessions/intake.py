@@ -217,6 +217,7 @@ class Intake:
     def _take_now(self, session: Session, run: EventRun) -> None:
         """Take events for which nothing need be asked any more."""
         head = run.head
+        park_ms = head.park_ms  # it is not in the event as that goes on
         if head.hops or head.duty != NO_DUTY or head.flags & ~CLIENT_FLAGS:
             run = run.unpatched()
         problem = self._topics.problem(head.topic) or self._why_too_large(run)
@@ -233,7 +234,7 @@ class Intake:
         elif problem is None:
             problem = self._stack.why_not(session, head)
             if head.secure and session.secure and (problem or self._parked.holds(session)):
-                self._park(session, run, problem, head.park_ms)
+                self._park(session, run, problem, park_ms)
                 return
         if problem is None and head.is_named:
             problem = self._named.why_not(run)

@@ -55,6 +55,8 @@ class NamedEvents:
 
     def must_wait(self, session: Session, run: EventRun) -> bool:
         """Say whether events wait: for answers, or behind those that do."""
+        if run.head.is_named:
+            self._stack.follow_holders()  # what went to a dead broker is sent again before these
         return session in self._waiting or self._is_open(run)
 
     def keep(self, session: Session, run: EventRun) -> str | None:

@@ -137,11 +137,12 @@ class ParkedEvents:
         self._is_stirred = False
         free, over = self._parking.release(now, self._why_not)
         for session, parked in free:
-            run = EventRun.of(parked.head, parked.body)
+            head = parked.head
+            run = self._stack.retaining.restamped(EventRun.of(head, parked.body))
             full = self._stack.retaining.why_not(run, session.source)
-            if full is not None:  # there was room when it came
+            if full is not None:  # others have taken the room since
                 self._replies.note_not_retained(session)
-                self._replies.refuse(session, parked.head.link_class, parked.head.sequence, full)
+                self._replies.refuse(session, head.link_class, head.sequence, full)
                 continue
             self._stack.publish(session, run)
             self._replies.accept(session, parked.head)

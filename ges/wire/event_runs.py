@@ -19,26 +19,26 @@ from itertools import accumulate, pairwise
 import msgspec
 
 from ges.wire.events import (
-    AT_MOST_ONCE_FLAG,
     CLIENT_FLAGS,
-    CORRELATION_FLAG,
     EXPIRES_FLAG,
-    EXPRESS_FLAG,
     FLAGS_AT,
     FRONT,
     GROUPS_FLAG,
     HEADER,
+    LAYOUT_FLAGS,
     LEVELS_FLAG,
+    MARK_FLAG,
     MAX_PAYLOAD_BYTES,
     NAMED_BIT,
     NO_DUTY,
     PRIORITY_AT,
+    REQUEST_FLAG,
     RETAIN_FLAG,
-    SECURE_FLAG,
     SHAPE_AT,
     STAMP,
     STORED_FLAG,
     TIMED_FLAGS,
+    WAY_FLAGS,
     Duty,
     Head,
     check_attributes,
@@ -56,7 +56,7 @@ from overlay.wire.frames import HEADER as FRAME_HEADER
 
 FEW = 8  #: events: fewer are patched one by one
 RUN_BYTES = 64 * 1024  #: of a run, unless it is a single event
-_ALONE = EXPRESS_FLAG | CORRELATION_FLAG | GROUPS_FLAG | LEVELS_FLAG | TIMED_FLAGS | STORED_FLAG
+_ALONE = LAYOUT_FLAGS | STORED_FLAG
 
 
 class EventRun(msgspec.Struct, frozen=True, gc=False):
@@ -212,14 +212,18 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         return EventRun(head, b"".join(frames), bounds, self.count)
 
     def unpatched(self) -> EventRun:
-        """Return the run as a client should have sent it: with flags alone in front."""
-        first = self.bounds[0]
-        flags = self.head.flags & CLIENT_FLAGS
-        data = bytes(self.patched(pack_front(flags, 0, 0, 0, NO_DUTY)))
-        head = msgspec.structs.replace(
-            self.head, flags=flags, hops=0, via=0, source=0, duty=NO_DUTY
-        )
-        return EventRun(head, data, [bound - first for bound in self.bounds], self.count)
+        """Return the run as a client should have sent it: with flags alone in front.
+
+        Raises:
+            CodecError: it has what brokers alone say, and that makes no sense.
+        """
+        plain = self.flat().ungrouped()
+        first = plain.bounds[0]
+        flags = plain.head.flags & CLIENT_FLAGS
+        data = bytes(plain.patched(pack_front(flags, 0, 0, 0, NO_DUTY)))
+        bounds = [bound - first for bound in plain.bounds]
+        head = read_head(data, FRAME_HEADER.size, bounds[1])
+        return EventRun(head, data, bounds, plain.count)
 
     def timed(self, stamp: int, ends_ms: int) -> EventRun:
         """Return a single event with its stamp and its end, as far as it has them."""
@@ -251,8 +255,7 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
 
         It says where it was published.
         """
-        flags = self.head.flags & (SECURE_FLAG | CORRELATION_FLAG | TIMED_FLAGS | AT_MOST_ONCE_FLAG)
-        flags |= STORED_FLAG
+        flags = self.head.flags & ~(WAY_FLAGS | MARK_FLAG | REQUEST_FLAG) | STORED_FLAG
         return bytes(self.patched(pack_front(flags, 0, 0, self.head.source, NO_DUTY)))
 
     def patched(self, front: bytes, end: bytes = b"") -> bytearray:

@@ -104,6 +104,10 @@ STORED_FLAG = 16384
 AT_MOST_ONCE_FLAG = 32768
 #: Those of which hardly any event has one: it is handled by itself.
 TIMED_FLAGS = RETAIN_FLAG | EXPIRES_FLAG
+#: Those for which an event has bytes of its own: without the flag these would be of its payload.
+LAYOUT_FLAGS = EXPRESS_FLAG | CORRELATION_FLAG | GROUPS_FLAG | LEVELS_FLAG | TIMED_FLAGS
+#: Those that are decided anew on the way. All others stay, wherever an event is sent.
+WAY_FLAGS = FLOOD_FLAG | ROUGH_FLAG | LATE_FLAG | AGAIN_FLAG | RECALLED_FLAG | LEVELS_FLAG
 #: Those that a client may set.
 CLIENT_FLAGS = SECURE_FLAG | EXPRESS_FLAG | AGAIN_FLAG | CORRELATION_FLAG | REQUEST_FLAG
 CLIENT_FLAGS |= TIMED_FLAGS | AT_MOST_ONCE_FLAG

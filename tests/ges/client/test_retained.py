@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import trio
 
 from benchmarks.stage.brokers import Brokers
@@ -9,11 +11,14 @@ from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Subscription, connect
 from ges.wire.delivered import Event
+from ges.wire.event_runs import EventRun
+from ges.wire.events import Duty, pack_event, pack_front, read_head
 from overlay.ids import LinkClass
 from overlay.security.identity import Role
 from tests.ges.conftest import Issue
 
 DEADLINE_SECONDS = 20
+PUB = (sys.executable, "-m", "ges.cli.main", "pub")
 
 
 async def next_of(subscription: Subscription, count: int = 1) -> list[Event]:
@@ -183,3 +188,28 @@ async def test_retained_events_for_queue_groups_are_kept_as_they_were_published(
     for broker in (a, b):
         found = await first_of(broker.url, "jobs/#")
         assert found == [("jobs/1", b"first", True), ("jobs/2", b"second", True)]
+
+
+async def test_a_stamp_far_ahead_is_refused_and_the_value_can_be_replaced(
+    brokers: Brokers,
+) -> None:
+    """A broker on the ring forges the largest stamp that there is; then somebody publishes."""
+    liar, other = await brokers.ring_of(2)
+    body = pack_event(False, b"f" * 16, 1, 1, 0, b"home/door", b"", b"forged", retain=True)
+    await until(lambda: other.stack.node.gateways.slot is not None)
+    for shape, destinations in ((1, 1 << (other.stack.node.gateways.slot or 0)), (0, 0)):
+        head = read_head(body)
+        forged = EventRun.of(head, body).timed(2**64 - 1, 0)
+        front = pack_front(head.flags, 1, 0, 0, Duty(shape, 0, destinations, 0))
+        line = liar.driver.links[other.stack.node.peer.uid, LinkClass.NORMAL]
+        line.connection.send(bytes(forged.patched(front)), 1)
+    await until(lambda: other.driver.counters["retained_ahead"] == 2)
+    assert values_at(other) == 0
+    for text in ("shut", "open"):
+        done = await trio.run_process(
+            [*PUB, "home/door", text, "--retain", "--broker", other.url],
+            capture_stdout=True,
+        )
+        assert b"published 1 event to home/door" in done.stdout
+    for broker in (liar, other):
+        assert await first_of(broker.url, "home/#") == [("home/door", b"open", True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -101,3 +102,12 @@ def test_the_next_broker_is_told_the_latest_first_and_no_more_than_it_remembers(
     assert len(told) == MAX_MARKS
     assert told[0] == Mark(bytes(16), 1, False, 4)
     assert told[1].publisher == (MAX_MARKS + 9).to_bytes(16, "big")
+
+
+def test_a_retained_value_sets_no_mark() -> None:
+    """A broker has learnt it from another one, and the events before it are still on their way."""
+    marks = Watermarks()
+    value = [msgspec.structs.replace(event, retained=True) for event in run(9, 9)]
+    assert marks.fresh(value) == value
+    assert marks.fresh(run(3, 9)) == run(3, 9)
+    assert marks.fresh(value) == value, "values come as often as somebody subscribes"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ges.gateways.connections import claims_of, connections
+from ges.gateways.connections import believed, claims_of, connections
 from ges.gateways.graph import Graph, cluster_links, gate_links, outer_links
 from ges.gateways.link_state import LinkStates
 from ges.gateways.losses import Connections, Severity
@@ -149,20 +149,29 @@ def network(links: Iterable[tuple[str, str]], *more: str) -> Network:
     return Network(tuple(sorted(brokers)), pairs)
 
 
-def graph_at(network: Network, broker: Place) -> Graph:
-    """Return the connectivity graph that a broker has, from what members and units tell."""
+def graph_at(network: Network, broker: Place, stale: Network | None = None, *of: Place) -> Graph:
+    """Return the connectivity graph that a broker has, from what members and units tell.
+
+    ``of``: units that told last in ``stale``.
+    """
     cluster = broker[:3]
     states = network.states(cluster)
     slots = {str(each): each[-1] for each in network.units(0, cluster)}
     units = [u for level in (1, 2, 3) for u in network.units(level, broker[: 3 - level])]
     others = [unit for unit in units if broker[: len(unit)] != unit]
     mask = sum(1 << node(unit) for unit in others)
-    told = [(node(unit), edge) for unit in others for edge in network.edges(unit)]
+    told = [
+        (node(unit), edge)
+        for unit in others
+        for edge in (stale if stale is not None and unit in of else network).edges(unit)
+    ]
+    own = {level: node(broker[: 4 - level]) for level in (1, 2, 3)}
+    gates = (gate.node for state in states.states for gate in state.gates)
     return Graph(
         [
             *cluster_links(states, slots, LinkClass.NORMAL),
             *gate_links(states, slots, mask, LinkClass.NORMAL),
-            *outer_links(told, mask),
+            *outer_links(believed(told, 0, own, sum({1 << gate for gate in gates})), mask),
         ]
     )
 

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import random
+import struct
 import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ges.retained import values as values_of
 from ges.retained.topic_tree import TopicTree
-from ges.retained.values import CLEARED_MS, NANOS_PER_MILLI, SPARE, VALUE_BYTES, RetainedValues
+from ges.retained.values import (
+    AHEAD_NS,
+    CLEARED_MS,
+    NANOS_PER_MILLI,
+    SPARE,
+    VALUE_BYTES,
+    RetainedValues,
+)
 from ges.wire.event_runs import EventRun
 from ges.wire.events import pack_event, read_head
 from overlay.ids import LinkClass
@@ -88,12 +97,12 @@ def test_all_brokers_agree_in_whatever_order_events_come(one: list[int], two: li
     assert list(a.differing(b.marks(secure=False), secure=False)) == []
 
 
-def test_whoever_has_seen_a_value_replaces_it_however_wrong_clocks_are() -> None:
+def test_whoever_has_seen_a_value_replaces_it_though_clocks_differ_by_minutes() -> None:
     values = RetainedValues()
-    values.take(event(at=NOW + 3600 * SECOND), NOW)
+    values.take(event(at=NOW + 299 * SECOND), NOW)
     late = event(payload=b"y", publisher=b"q" * 16)
     stamp = values.stamp_for(late.head, NOW)
-    assert stamp == NOW + 3600 * SECOND + 1
+    assert stamp == NOW + 299 * SECOND + 1
     assert values.take(late.timed(stamp, 0), NOW) is not None
     assert payloads(values) == [b"y"]
 
@@ -228,3 +237,33 @@ def test_values_are_charged_with_what_they_take(shape: str) -> None:
         tracemalloc.stop()
     # The heaps may have some entries that are out of date, however few values there are.
     assert taken < 1.25 * values.bytes + 400 * SPARE
+
+
+def test_a_stamp_far_ahead_is_refused_and_one_a_little_ahead_is_replaced() -> None:
+    values = RetainedValues()
+    assert values.take(event(at=2**64 - 1), NOW) is None
+    assert values.take(event(at=NOW + AHEAD_NS + 1), NOW) is None
+    assert values.counters["retained_ahead"] == 2
+    assert values.take(event(at=NOW + AHEAD_NS), NOW) is not None
+    later = event(payload=b"y", publisher=b"a" * 16)
+    stamp = values.stamp_for(later.head, NOW + 1)
+    assert stamp <= NOW + 1 + AHEAD_NS
+    assert values.take(later.timed(stamp, 0), NOW + 1) is not None
+    assert payloads(values) == [b"y"]
+
+
+def test_a_value_from_when_the_clock_here_was_ahead_counts_no_more() -> None:
+    values, hour = RetainedValues(), 3600 * SECOND
+    assert values.take(event(at=NOW + hour), NOW + hour) is not None
+    new = event(payload=b"y", sequence=2)
+    assert values.stamp_for(new.head, NOW) == NOW
+    assert values.take(new, NOW) is not None
+    assert payloads(values) == [b"y"]
+
+
+def test_a_broker_that_takes_any_stamp_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(values_of, "AHEAD_NS", 2**64)
+    values = RetainedValues()
+    assert values.take(event(at=2**64 - 1), NOW) is not None
+    with pytest.raises(struct.error):
+        event(at=values.stamp_for(event().head, NOW))

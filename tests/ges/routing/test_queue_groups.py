@@ -230,3 +230,32 @@ async def test_what_a_run_says_of_groups_comes_off_again() -> None:
     assert (said.serving(), run.serving()) == (serving, None)
     assert said.ungrouped().data == run.data
     assert said.part(0, 1).serving() == serving
+
+
+async def test_in_a_unit_nobody_is_chosen_to_whom_no_path_leads() -> None:
+    bench = clustered()
+    key = bench.cluster.join("g", "t", C, D)
+    choosing = bench.parts.deliveries.sharing.choosing
+    slots = bench.cluster.slots
+
+    def chosen() -> set[int | None]:
+        runs = (EventRun.of(*event(number)) for number in range(1, 40))
+        return {choosing.inside(run, key, 1) for run in runs}
+
+    assert chosen() == {slots[C], slots[D]}
+    bench.cluster.link([(A, B), (A, C)])
+    assert chosen() == {slots[C]}
+    bench.cluster.link([(A, B)])
+    assert chosen() == {None}
+
+
+async def test_what_waits_for_a_broker_that_is_no_more_is_counted() -> None:
+    bench = clustered()
+    bench.cluster.wanted[b"t"] = 1 << bench.cluster.slots[D]
+    bench.cluster.link([(A, B), (A, C)])
+    bench.publish(*event())
+    assert bench.counters["events_stuck"] == 1
+    bench.cluster.drop(D)
+    bench.expire()
+    assert bench.counters["events_destination_gone"] == 1
+    assert not bench.keeps_events

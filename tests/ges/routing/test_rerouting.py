@@ -6,12 +6,23 @@ from msgspec.structs import replace
 
 from ges.routing.catch_up import KEPT_NS
 from ges.routing.holding import HOLD_NS
-from ges.wire.events import MAX_HOPS, NO_DUTY, read_head
+from ges.wire.event_runs import EventRun
+from ges.wire.events import AGAIN_FLAG, FRONT, MAX_HOPS, NO_DUTY, pack_event, read_head
+from ges.wire.groups import Serving
 from ges.wire.source_route import pack_route
 from overlay.ids import nanos
 from overlay.links.link import Link
 from ring.wire.messages import Member
-from tests.helpers.router_bench import NORMAL, RING, SECURE, Bench, complete, event, limit_of
+from tests.helpers.router_bench import (
+    NORMAL,
+    PUBLISHER,
+    RING,
+    SECURE,
+    Bench,
+    complete,
+    event,
+    limit_of,
+)
 from tests.helpers.runs import under_way
 
 
@@ -24,6 +35,36 @@ async def test_what_a_broker_that_left_has_not_acknowledged_goes_to_who_stands_i
     assert [(limit_of(head), head.again) for head in bench.sent("b")] == [(20, False), (0, True)]
     assert bench.counters["events_sent_on"] == 1
     assert bench.counters["events_unacknowledged_dropped"] == 0
+
+
+async def test_who_stands_in_gets_all_flags_but_those_that_change_on_the_way() -> None:
+    """A flag that is lost leaves its bytes behind, as if they were of the payload."""
+    more = {"correlation": b"c" * 16, "is_request": True, "retain": True, "ttl_ms": 9, "realm": 2}
+    body = pack_event(
+        False,
+        PUBLISHER,
+        1,
+        1,
+        0,
+        b"t",
+        b"",
+        b"1",
+        at_most_once=True,
+        **more,  # type: ignore[arg-type]
+    )
+    run = EventRun.of(read_head(body), body).grouped(Serving({5: 20}, has_places=True))
+    bench = Bench()
+    bench.acknowledged("c")
+    bench.publish_run(run)
+    (before,) = bench.sent_bodies("c")
+    bench.gone("c")
+    _, after = bench.sent_bodies("b")
+    assert after[FRONT.size :] == before[FRONT.size :]
+    assert (
+        read_head(after).flags
+        == read_head(before).flags | AGAIN_FLAG
+        == run.head.flags | AGAIN_FLAG
+    )
 
 
 async def test_secure_events_for_it_go_to_all_over_secure_links() -> None:

@@ -253,6 +253,26 @@ async def test_a_path_that_appears_far_away_frees_what_is_parked(
     assert a.driver.counters["events_parked_sent"] == 1
 
 
+async def test_what_has_no_room_any_more_when_its_path_appears_is_refused(
+    brokers: Brokers, issue: Issue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others have had values retained meanwhile: nobody is told that this one is."""
+    ring = await started(brokers, [issue(Role.BROKER), issue(Role.BROKER)])
+    async with (
+        connect(url(ring[0]), identity=issue(Role.CLIENT)) as client,
+        connect(url(ring[1]), identity=issue(Role.CLIENT)) as reader,
+        reader.subscribe("a"),
+    ):
+        break_tls(ring, monkeypatch)
+        await until(lambda: bool(ring[0].node.secure_graph.out_of_reach()))
+        await client.publish("a", b"1", link_class=SECURE, park=60, retain=True)
+        await until(lambda: ring[0].status().parked == 1)
+        ring[0].stack.retaining.values.bound(1)
+        await mend_tls(ring, monkeypatch)
+        with trio.fail_after(DEADLINE_SECONDS), pytest.raises(PublishRefused, match="clear some"):
+            await client.flush()
+
+
 def framed(body: bytes) -> tuple[bytes, list[int]]:
     data = frame(EVENT, body)
     return data, [0, len(data)]

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import pytest
 
+from ges.gateways import gateways_part
 from ges.wire.events import pack_event, read_head
 from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 from overlay.rng import rng_for
 from sims.experiments.service import Service
 from sims.world.clients import SimulatedClient
+from sims.world.world import CrashMode
 from tests.helpers.overlays import CALM, Notes, attach, in_another, overlay, units_of
 
 
@@ -132,6 +134,39 @@ def test_a_request_finds_who_answers_in_another_cluster(service: Service) -> Non
     service.run(0.5)
     publish(service, client, "ask", 1)
     assert replier.notes.payloads == [b"0"]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("is_broken", [False, True], ids=["", "planted"])
+def test_members_get_what_is_published_while_a_dead_cluster_is_still_stated(
+    monkeypatch: pytest.MonkeyPatch, is_broken: bool
+) -> None:
+    if is_broken:  # who has died is believed in what it has said of its links
+        monkeypatch.setattr(gateways_part, "believed", lambda edges, *more: edges)
+    service = overlay(18, 3, seed=2)
+    clusters, supers = units_of(service, 1), units_of(service, 2)
+    there = next(u for u in service.alive if len({*_beside(clusters, supers, u)}) == 3)
+    *_, dead = sorted({*_beside(clusters, supers, there)})
+    members = [
+        member(service, next(u for u in service.alive if clusters[u] == each))
+        for each in sorted({*_beside(clusters, supers, there)})
+    ]
+    client, _ = attach(service, next(u for u in service.alive if supers[u] != supers[there]))
+    service.run(6)
+    for uid in service.alive:
+        if clusters[uid] == dead:
+            service.kill(uid, CrashMode.POWER)
+    service.run(4)  # it is known by then whose links are down, and the cluster is still stated
+    sent = publish(service, client, "t", 80)
+    # The member of the dead cluster may be elsewhere by now.
+    assert (got(members) == Counter(sent)) is not is_broken
+
+
+def _beside(
+    clusters: dict[str, tuple[int, ...]], supers: dict[str, tuple[int, ...]], uid: str
+) -> list[tuple[int, ...]]:
+    """The clusters of the super-cluster of a broker."""
+    return [clusters[each] for each in clusters if supers[each] == supers[uid]]
 
 
 @pytest.mark.soak
