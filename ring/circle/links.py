@@ -33,6 +33,7 @@ class RingLink:
         "purpose",
         "remote",
         "sent_version",
+        "shown",
         "since",
         "view",
         "viewed",
@@ -49,6 +50,7 @@ class RingLink:
         self.member: Member | None = None  #: the other end's place, once it is on the ring
         self.view: View | None = None  #: its latest view
         self.viewed = False  #: the view came over this very link, not an earlier one
+        self.shown: Member | None = None  #: its place, as another's view had it last
         self.sent_version = 0  #: of our view, as last sent
         self.introduced = False  #: the other end was told our place
 
@@ -260,7 +262,7 @@ class RingLinks:
         """Put a new link in its place; it takes over what is known of that life of the broker."""
         old = self.up.get(uid)
         if old is not None and old.peer.incarnation == link.peer.incarnation:
-            link.member, link.view = old.member, old.view
+            link.member, link.view, link.shown = old.member, old.view, old.shown
         self._remove(uid)
         self.up[uid] = link
         self.generation += 1

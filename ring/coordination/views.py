@@ -24,6 +24,8 @@ from ring.wire.messages import (
     ViewRequest,
 )
 
+SAME_PLACE = ""  #: no broker's uid: all that have said that they stand where we do
+
 
 class Outcome(Enum):
     """What has become of a view or place that a broker showed."""
@@ -116,6 +118,10 @@ class Views:
         link.view, link.viewed = view, True
         if outcome is Outcome.CLASH or core.ring_id is None:
             return outcome
+        for member in (*view.left, *view.right):
+            other = parts.links.up.get(member.uid)
+            if other is not None and other is not link:
+                other.shown = member
         parts.hood.learn((*view.left, *view.right))
         if core.peer in [member.peer for member in (*view.left[:1], *view.right[:1])]:
             parts.detector.hasten_towards(view.member.ring_id, parts.repair.about, denied=True)
@@ -124,7 +130,9 @@ class Views:
     def on_place(self, uid: str, member: Member) -> Outcome:
         """Note where ``uid`` stands; it is no candidate now, nor a newcomer that an id is kept for.
 
-        Ignored if it is another broker's, of an older life, or of one that we hold for dead.
+        Ignored if it is another broker's, of an older life, or of one that we hold for dead. So it
+        is if it is our own place and the larger uid, which is to give way, is not ours; or if we
+        have given way often already: strangers say so in turn.
         """
         parts = self._parts
         core, hood, link = parts.core, parts.hood, parts.links.up[uid]
@@ -132,6 +140,9 @@ class Views:
             return Outcome.IGNORED
         if hood.is_dead(uid, member.incarnation, at_any_time=True):
             return Outcome.IGNORED  # we have told it; it answers in a later life
+        is_ours = core.joined and member.ring_id == core.ring_id
+        if is_ours and (uid > core.peer.uid or parts.tellers.is_ignored(SAME_PLACE)):
+            return Outcome.IGNORED
         if member.incarnation > link.peer.incarnation:
             link.peer, link.view = member.peer, None  # it rejoined while the link was made
         parts.links.place(uid, member)
@@ -139,9 +150,7 @@ class Views:
             parts.detours.conclude(member, core.detours[uid])  # its place was not known before
         hood.candidates.pop(uid, None)
         parts.owner.release(uid)
-        if core.joined and member.ring_id == core.ring_id and uid < core.peer.uid:
-            return Outcome.CLASH  # two with one id: the larger uid gives way
-        return Outcome.ACCEPTED
+        return Outcome.CLASH if is_ours else Outcome.ACCEPTED
 
     def on_peers_request(self, uid: str, request: PeersRequest) -> None:
         """Name some members to one who looks for the ring."""
