@@ -134,6 +134,21 @@ class RingLinks:
             self.damper.release(peer.uid)
             self._core.disarm(Timer.RETRY, peer.url)
 
+    def leads_to(self, member: Member) -> bool:
+        """Say whether there is a link to that life of a broker, or to one that has kept its place.
+
+        A link to another life is none: that may stand elsewhere, or nowhere yet.
+        """
+        link = self.up.get(member.uid)
+        if link is None or link.peer.incarnation == member.incarnation:
+            return link is not None
+        return link.member is not None and link.member.ring_id == member.ring_id
+
+    def is_over(self, member: Member) -> bool:
+        """Say whether a later life of that broker is linked."""
+        link = self.up.get(member.uid)
+        return link is not None and link.peer.incarnation > member.incarnation
+
     def is_opening(self, url: str) -> bool:
         """Say whether an attempt at ``url`` is under way."""
         return url in self._opening

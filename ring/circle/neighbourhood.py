@@ -166,6 +166,8 @@ class Neighbourhood:
                 continue
             if uid in self.suspects or (link is not None and link.member is not None):
                 continue
+            if links.is_over(member):
+                continue
             if self._shunned.get(uid, 0) <= core.now:
                 self.candidates[uid] = member
         if self.candidates:

@@ -61,6 +61,7 @@ class Deaths:
             return
         hood = parts.hood
         is_dead = hood.is_dead(subject.uid, subject.incarnation) and hood.is_witnessed(subject.uid)
+        is_dead = is_dead or parts.links.is_over(subject)
         parts.tests.begin(uid, hood.known_as(subject), is_dead=is_dead)
 
     def on_probe_due(self, uid: str) -> None:
@@ -151,7 +152,7 @@ class Deaths:
         if parts.hood.is_dead(subject.uid, subject.incarnation) and not says_more:
             return
         link = parts.links.up.get(subject.uid)
-        if link is not None and link.peer.incarnation > subject.incarnation:
+        if parts.links.is_over(subject):
             return  # old news: it is back already
         if is_trusted:
             self._believe(uid, notice, witnessed=True)

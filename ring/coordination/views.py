@@ -103,7 +103,8 @@ class Views:
         """Take the place and the view of ``uid``; whom it names are candidates for our pointers.
 
         Where it names us as its nearest, those that we see between the two are asked for a sign of
-        life. An older view than the one held is ignored.
+        life; so is who is linked in an earlier life than it names: nobody watches most links. An
+        older view than the one held is ignored.
         """
         parts = self._parts
         core, link = parts.core, parts.links.up[uid]
@@ -120,8 +121,11 @@ class Views:
             return outcome
         for member in (*view.left, *view.right):
             other = parts.links.up.get(member.uid)
-            if other is not None and other is not link:
-                other.shown = member
+            if other is None or other is link:
+                continue
+            other.shown = member
+            if other.peer.incarnation < member.incarnation:
+                parts.dead_runs.doubt(member.uid, member.uid)  # our link leads to an earlier life
         parts.hood.learn((*view.left, *view.right))
         if core.peer in [member.peer for member in (*view.left[:1], *view.right[:1])]:
             parts.detector.hasten_towards(view.member.ring_id, parts.repair.about, denied=True)
@@ -130,9 +134,8 @@ class Views:
     def on_place(self, uid: str, member: Member) -> Outcome:
         """Note where ``uid`` stands; it is no candidate now, nor a newcomer that an id is kept for.
 
-        Ignored if it is another broker's, of an older life, or of one that we hold for dead. So it
-        is if it is our own place and the larger uid, which is to give way, is not ours; or if we
-        have given way often already: strangers say so in turn.
+        Ignored if it is another broker's, of an older life, or of one that we hold for dead; or if
+        it is our own place, and we have given way often already: strangers say so in turn.
         """
         parts = self._parts
         core, hood, link = parts.core, parts.hood, parts.links.up[uid]
@@ -140,8 +143,8 @@ class Views:
             return Outcome.IGNORED
         if hood.is_dead(uid, member.incarnation, at_any_time=True):
             return Outcome.IGNORED  # we have told it; it answers in a later life
-        is_ours = core.joined and member.ring_id == core.ring_id
-        if is_ours and (uid > core.peer.uid or parts.tellers.is_ignored(SAME_PLACE)):
+        clashes = core.joined and member.ring_id == core.ring_id and uid < core.peer.uid
+        if clashes and parts.tellers.is_ignored(SAME_PLACE):
             return Outcome.IGNORED
         if member.incarnation > link.peer.incarnation:
             link.peer, link.view = member.peer, None  # it rejoined while the link was made
@@ -150,7 +153,7 @@ class Views:
             parts.detours.conclude(member, core.detours[uid])  # its place was not known before
         hood.candidates.pop(uid, None)
         parts.owner.release(uid)
-        return Outcome.CLASH if is_ours else Outcome.ACCEPTED
+        return Outcome.CLASH if clashes else Outcome.ACCEPTED  # the larger uid gives way
 
     def on_peers_request(self, uid: str, request: PeersRequest) -> None:
         """Name some members to one who looks for the ring."""

@@ -189,8 +189,9 @@ class WitnessTests:
         test, core = self._open[uid], self._core
         test.tries += 1
         core.send(uid, Ping(0), uid)
-        if test.tries == 2 and core.ring_id is not None:
-            # No answer: those that stand between may be dead with it.
+        if test.tries == 2 and test.looking and core.ring_id is not None:
+            # No answer: those that stand between may be dead with it. Who was only told of the
+            # death may stand anywhere, and has no part in that.
             self._detector.hasten_towards(test.subject.ring_id, uid)
         wait = self._detector.answer_ns(uid)
         core.arm(Timer.PROBE, uid, wait if test.tries == core.config.probes else wait // 2)

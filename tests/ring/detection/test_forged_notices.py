@@ -21,6 +21,7 @@ from ring.wire.messages import (
     Purpose,
     View,
 )
+from ring.wire.messages import Tested as Answer
 from ring.wire.messages import TestNeighbour as Question
 from tests.helpers.bench import Bench, closed, member, peer, sent, told, view_of
 
@@ -192,6 +193,21 @@ def test_a_chord_that_a_stranger_tells_of_and_that_fails_the_test_is_dead() -> N
     node.receive(LIAR, forged(CHORD))
     effects = node.wait(2, AROUND)
     assert (CHORD.uid, Closed.DECLARED_DEAD) in closed(effects)
+
+
+def test_a_test_of_a_death_that_was_told_asks_nobody_but_its_subject() -> None:
+    """It stands anywhere: who is between us and it has no part in that."""
+    node = bench()
+    node.wait(1.5, [A, B])
+    effects = node.receive(LIAR, forged(CHORD)) + node.wait(2 * LAN.answer_ns / 1e9, [A, B])
+    assert {to for to, _ in sent(effects, Ping)} == {CHORD.uid}
+
+
+def test_whose_later_life_is_linked_is_dead_in_the_earlier_one() -> None:
+    node = bench()
+    node.up(peer(400, 2))
+    effects = node.receive(A, Question(B))
+    assert sent(effects, Answer) == [(A.uid, Answer(B, alive=False))]
 
 
 def test_a_neighbour_that_fails_the_test_is_looked_into_by_witnesses() -> None:
