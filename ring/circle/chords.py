@@ -192,7 +192,8 @@ class Chords:
             if not self._extends(level, chord):
                 return False
             there = (chord.ring_id - here) % RING_SIZE
-            stands = ranks[level] * there / reach if member is None else rank * there / far
+            known, way = (ranks[level], reach or 1) if member is None else (rank, far)
+            stands = known * there / way
             if not _is_within_tolerance(level + 1, stands):
                 return False
             ranks[level + 1] = round(stands)
@@ -321,7 +322,8 @@ class Chords:
     def _counted(self, member: Member, known: Member, rank: int) -> float:
         """Return the rank of ``member`` by its distance, that of ``known`` being ``rank``."""
         here = self._core.member.ring_id
-        return rank * clockwise(here, member.ring_id) / clockwise(here, known.ring_id)
+        way = clockwise(here, known.ring_id) or 1  # who stands at our own id is not where it says
+        return rank * clockwise(here, member.ring_id) / way
 
     def _is_ring_of_three(self) -> bool:
         hood = self._neighbourhood
@@ -332,6 +334,8 @@ class Chords:
         core, hood = self._core, self._neighbourhood
         if member.uid == core.peer.uid or hood.is_dead(member.uid, member.incarnation):
             return False
+        if self._links.is_over(member) and not self._links.leads_to(member):
+            return False  # who names it has not heard of that, and may name it for long
         here = core.member.ring_id
         reach = clockwise(here, self.levels[level].ring_id)
         return clockwise(here, member.ring_id) > reach

@@ -33,6 +33,7 @@ class RingLink:
         "purpose",
         "remote",
         "sent_version",
+        "shown",
         "since",
         "view",
         "viewed",
@@ -49,6 +50,7 @@ class RingLink:
         self.member: Member | None = None  #: the other end's place, once it is on the ring
         self.view: View | None = None  #: its latest view
         self.viewed = False  #: the view came over this very link, not an earlier one
+        self.shown: Member | None = None  #: its place, as another's view had it last
         self.sent_version = 0  #: of our view, as last sent
         self.introduced = False  #: the other end was told our place
 
@@ -131,6 +133,21 @@ class RingLinks:
         if self.damper.held_ns(peer.uid, self._core.now):
             self.damper.release(peer.uid)
             self._core.disarm(Timer.RETRY, peer.url)
+
+    def leads_to(self, member: Member) -> bool:
+        """Say whether there is a link to that life of a broker, or to one that has kept its place.
+
+        A link to another life is none: that may stand elsewhere, or nowhere yet.
+        """
+        link = self.up.get(member.uid)
+        if link is None or link.peer.incarnation == member.incarnation:
+            return link is not None
+        return link.member is not None and link.member.ring_id == member.ring_id
+
+    def is_over(self, member: Member) -> bool:
+        """Say whether a later life of that broker is linked."""
+        link = self.up.get(member.uid)
+        return link is not None and link.peer.incarnation > member.incarnation
 
     def is_opening(self, url: str) -> bool:
         """Say whether an attempt at ``url`` is under way."""
@@ -260,7 +277,7 @@ class RingLinks:
         """Put a new link in its place; it takes over what is known of that life of the broker."""
         old = self.up.get(uid)
         if old is not None and old.peer.incarnation == link.peer.incarnation:
-            link.member, link.view = old.member, old.view
+            link.member, link.view, link.shown = old.member, old.view, old.shown
         self._remove(uid)
         self.up[uid] = link
         self.generation += 1

@@ -20,7 +20,7 @@ from overlay.ids import Nanos, Peer
 from ring.circle.links import RingLinks
 from ring.core import Core
 from ring.facts import NeighboursChanged
-from ring.geometry import RING_SIZE
+from ring.geometry import RING_SIZE, between
 from ring.wire.messages import Member, View
 
 V = TypeVar("V")
@@ -68,6 +68,31 @@ class Neighbourhood:
         """The up to four brokers in the pointers, by uid, nearest first."""
         pairs = (*self.right[:1], *self.left[:1], *self.right[1:], *self.left[1:])
         return {member.uid: member for member in pairs}
+
+    def is_attested(self, uid: str) -> bool:
+        """Say whether others' views agree that ``uid`` stands where we see it in a pointer.
+
+        What it says of its own place shows nothing: a stranger may have linked to us to say so. The
+        view of another has to show it, or to have shown it, as that other may be the one that is
+        dead; and no ring neighbour's view that reaches over its place may lack it.
+        """
+        member, links = self.adjacent.get(uid), self._links.up
+        if member is None:
+            return False
+        others = (link for other, link in links.items() if other != uid and link.on_ring)
+        views = [link.view for link in others if link.view is not None]
+        was_shown = uid in links and links[uid].shown == member
+        is_shown = was_shown or any(_shows(view, member) for view in views)
+        return is_shown and not any(_lacks(view, member) for view in views)
+
+    def known_as(self, member: Member) -> Member:
+        """Return that life of ``member`` as we know of it, where one who names it says otherwise.
+
+        A false address would be called in vain.
+        """
+        known = self.known().get(member.uid)
+        is_same_life = known is not None and known.incarnation == member.incarnation
+        return known if known is not None and is_same_life else member
 
     def is_dead(self, uid: str, incarnation: int, *, at_any_time: bool = False) -> bool:
         """Say whether that life of ``uid`` was declared dead lately, or at any time.
@@ -140,6 +165,8 @@ class Neighbourhood:
             if not attested and self.is_dead(uid, member.incarnation):
                 continue
             if uid in self.suspects or (link is not None and link.member is not None):
+                continue
+            if links.is_over(member):
                 continue
             if self._shunned.get(uid, 0) <= core.now:
                 self.candidates[uid] = member
@@ -320,6 +347,22 @@ class Neighbourhood:
                         member.uid, member.incarnation
                     ):
                         yield member
+
+
+def _shows(view: View, member: Member) -> bool:
+    return any(member.uid == other.uid for other in (*view.left, *view.right))
+
+
+def _lacks(view: View, member: Member) -> bool:
+    """Say whether ``member`` would stand between those that the view shows, and does not."""
+    if _shows(view, member):
+        return False
+    here, there = view.member.ring_id, member.ring_id
+    return (
+        here == there
+        or any(between(here, there, other.ring_id) for other in view.right)
+        or any(between(other.ring_id, there, here) for other in view.left)
+    )
 
 
 def _distances(here: int, members: Iterable[Member]) -> list[int]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from overlay.machine import Closed
 from ring.coordination.membership import Membership
 from ring.coordination.parts import Parts
@@ -59,7 +61,8 @@ class Deaths:
             return
         hood = parts.hood
         is_dead = hood.is_dead(subject.uid, subject.incarnation) and hood.is_witnessed(subject.uid)
-        parts.tests.begin(uid, subject, is_dead=is_dead)
+        is_dead = is_dead or parts.links.is_over(subject)
+        parts.tests.begin(uid, hood.known_as(subject), is_dead=is_dead)
 
     def on_probe_due(self, uid: str) -> None:
         """A ping of a test of ours was not answered in time."""
@@ -138,17 +141,18 @@ class Deaths:
         suspects it itself goes on asking. Who is neither has nothing to lose, and notes it; the
         call of one that is to be a neighbour is a test already.
         """
-        parts, subject, core = self._parts, notice.subject, self._parts.core
-        if subject.uid == core.peer.uid:
-            if subject.incarnation >= core.peer.incarnation:
-                self._membership.outlive(uid, witnessed=bool(notice.witnesses))
+        parts, core = self._parts, self._parts.core
+        if notice.subject.uid == core.peer.uid:
+            self._on_own_death(uid, notice)
             return
+        subject = parts.hood.known_as(notice.subject)
+        notice = replace(notice, subject=subject)
         is_trusted = bool(notice.witnesses) and self._is_trusted(uid, subject)
         says_more = is_trusted and not parts.hood.is_witnessed(subject.uid)
         if parts.hood.is_dead(subject.uid, subject.incarnation) and not says_more:
             return
         link = parts.links.up.get(subject.uid)
-        if link is not None and link.peer.incarnation > subject.incarnation:
+        if parts.links.is_over(subject):
             return  # old news: it is back already
         if is_trusted:
             self._believe(uid, notice, witnessed=True)
@@ -161,15 +165,29 @@ class Deaths:
         elif subject.uid not in parts.hood.candidates:
             self._believe(uid, notice, witnessed=False)
 
+    def _on_own_death(self, uid: str, notice: Failed) -> None:
+        """We are told that we died: a neighbour's word counts, as its ring has closed over us.
+
+        Brokers of other rings say so in another way (:mod:`ring.joining.merge`).
+        """
+        parts, peer = self._parts, self._parts.core.peer
+        if notice.subject.incarnation < peer.incarnation:
+            return
+        if parts.hood.is_attested(uid):
+            self._membership.outlive(uid, witnessed=bool(notice.witnesses))
+        else:
+            parts.tellers.on_refuted(uid)
+
     def _is_trusted(self, teller: str, subject: Member) -> bool:
         """Say whether a death that ``teller`` tells of is believed without a test.
 
-        It is if the teller is a neighbour of ours, or if the subject has failed a test of our own.
-        Any other may be a stranger that has linked to us to say so.
+        It is if the teller is a neighbour of ours, and others show it at its place; or if the
+        subject has failed a test of our own. Any other may be a stranger that has linked to us to
+        say so, and has named the place as well.
         """
         parts = self._parts
         return (
-            teller in parts.hood.adjacent
+            parts.hood.is_attested(teller)
             or parts.tests.has_found_dead(subject)
             or parts.suspicions.has_found_dead(subject.uid)
         )

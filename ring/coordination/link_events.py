@@ -90,14 +90,24 @@ class LinkEvents:
             core.notify(DetourEnded(uid, restored=True))
         if old is not None:
             parts.chords.on_link_gone(uid)  # what was asked may have gone down with it
-        if old is not None and old.peer.incarnation < event.peer.incarnation and old.member:
+        before = self._placed(uid)
+        if before is not None and before.incarnation < event.peer.incarnation:
             parts.links.on_down(uid)  # the new link has replaced it: there is nothing to close
-            self._deaths.depart(old.member)  # it restarted; its old life is over
+            self._deaths.depart(before)  # it restarted; its old life is over
         core.verdicts.on_linked(uid, core.now)
         link = parts.links.on_up(event)
         parts.newcomer.founding.on_linked(event.url, event.peer)
         parts.merge.on_answered(uid, event.url)
         self._greet(link, old)
+
+    def _placed(self, uid: str) -> Member | None:
+        """Return ``uid`` as it stands in our pointers or chords, linked or not; None: nowhere."""
+        parts = self._parts
+        link, suspect = parts.links.up.get(uid), parts.hood.suspects.get(uid)
+        if link is not None and link.member is not None:
+            return link.member
+        chord = next((member for member in parts.chords.levels if member.uid == uid), None)
+        return suspect if suspect is not None else chord
 
     def _greet(self, link: RingLink, old: RingLink | None) -> None:
         """A link is up, in place of the old one if there was any: end what waited for it."""

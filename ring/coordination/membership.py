@@ -12,7 +12,7 @@ import msgspec
 from overlay.ids import Nanos
 from overlay.machine import Closed
 from ring.coordination.parts import Parts
-from ring.coordination.views import Outcome, Views
+from ring.coordination.views import SAME_PLACE, Outcome, Views
 from ring.core import Timer
 from ring.facts import Alone, Joined, Left, Reincarnated, Rejoining
 from ring.geometry import FIRST_ID, RING_SIZE
@@ -141,7 +141,7 @@ class Membership:
     def on_view(self, uid: str, view: View) -> None:
         """A broker shows its view; where it has our ring id, the larger uid joins anew."""
         if self._views.on_view(uid, view) is Outcome.CLASH:
-            self._rejoin("another broker has the same ring id")
+            self._give_way()
         self._parts.newcomer.on_founded(uid)
 
     def on_place(self, uid: str, place: Place) -> None:
@@ -153,7 +153,12 @@ class Membership:
         if newcomer.phase is Phase.LINKING and place.member.ring_id == core.ring_id:
             newcomer.on_taken()
         if self._views.on_place(uid, place.member) is Outcome.CLASH:
-            self._rejoin("another broker has the same ring id")
+            self._give_way()
+
+    def _give_way(self) -> None:
+        """Another broker stands at our ring id: join anew."""
+        self._parts.tellers.on_refuted(SAME_PLACE)
+        self._rejoin("another broker has the same ring id")
 
     def on_held_dead(self, uid: str, notice: HeldDead) -> None:
         """Somebody holds a life of ours for dead: outlive it, or show that this is a later one."""
@@ -167,22 +172,27 @@ class Membership:
         """The linked broker ``holder`` holds us for dead: go on in a later life.
 
         A neighbour has closed the ring over us: we come back as a newcomer. To all others we are
-        members of another ring, and stay where we are; see :mod:`ring.joining.merge`. So we do
+        members of another ring, and stay where we are; see :mod:`ring.joining.merge`. A neighbour
+        is one that others show beside us: what it says itself shows nothing. We stay as well
         where nobody bears witness: the holder was cut off, and the ring has closed over it, if over
         anybody. One that says so again and again is no member of another ring.
         """
         parts = self._parts
         core, hood = parts.core, parts.hood
-        if not core.joined:
-            if parts.newcomer.phase is not Phase.IDLE:
-                self._rejoin("held for dead by another broker")
-        elif (witnessed and holder in hood.adjacent) or not hood.left:
-            self._rejoin("held for dead by another broker")
-        elif parts.tellers.is_ignored(holder):
+        is_neighbour = core.joined and hood.is_attested(holder)
+        is_alone = core.joined and not hood.left
+        if not core.joined and parts.newcomer.phase is Phase.IDLE:
             return
+        if (is_neighbour and witnessed) or is_alone:
+            self._rejoin("held for dead by another broker")
+            return
+        if parts.tellers.is_ignored(holder):
+            return
+        if not is_neighbour:
+            parts.tellers.on_refuted(holder)
+        if not core.joined:
+            self._rejoin("held for dead by another broker")
         else:
-            if holder not in hood.adjacent:
-                parts.tellers.on_refuted(holder)
             core.peer = msgspec.structs.replace(core.peer, incarnation=core.peer.incarnation + 1)
             hood.version += 1
             core.notify(Reincarnated(core.member, holder))

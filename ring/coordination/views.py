@@ -24,6 +24,8 @@ from ring.wire.messages import (
     ViewRequest,
 )
 
+SAME_PLACE = ""  #: no broker's uid: all that have said that they stand where we do
+
 
 class Outcome(Enum):
     """What has become of a view or place that a broker showed."""
@@ -101,7 +103,8 @@ class Views:
         """Take the place and the view of ``uid``; whom it names are candidates for our pointers.
 
         Where it names us as its nearest, those that we see between the two are asked for a sign of
-        life. An older view than the one held is ignored.
+        life; so is who is linked in an earlier life than it names: nobody watches most links. An
+        older view than the one held is ignored.
         """
         parts = self._parts
         core, link = parts.core, parts.links.up[uid]
@@ -116,6 +119,13 @@ class Views:
         link.view, link.viewed = view, True
         if outcome is Outcome.CLASH or core.ring_id is None:
             return outcome
+        for member in (*view.left, *view.right):
+            other = parts.links.up.get(member.uid)
+            if other is None or other is link:
+                continue
+            other.shown = member
+            if other.peer.incarnation < member.incarnation:
+                parts.dead_runs.doubt(member.uid, member.uid)  # our link leads to an earlier life
         parts.hood.learn((*view.left, *view.right))
         if core.peer in [member.peer for member in (*view.left[:1], *view.right[:1])]:
             parts.detector.hasten_towards(view.member.ring_id, parts.repair.about, denied=True)
@@ -124,7 +134,8 @@ class Views:
     def on_place(self, uid: str, member: Member) -> Outcome:
         """Note where ``uid`` stands; it is no candidate now, nor a newcomer that an id is kept for.
 
-        Ignored if it is another broker's, of an older life, or of one that we hold for dead.
+        Ignored if it is another broker's, of an older life, or of one that we hold for dead; or if
+        it is our own place, and we have given way often already: strangers say so in turn.
         """
         parts = self._parts
         core, hood, link = parts.core, parts.hood, parts.links.up[uid]
@@ -132,6 +143,9 @@ class Views:
             return Outcome.IGNORED
         if hood.is_dead(uid, member.incarnation, at_any_time=True):
             return Outcome.IGNORED  # we have told it; it answers in a later life
+        clashes = core.joined and member.ring_id == core.ring_id and uid < core.peer.uid
+        if clashes and parts.tellers.is_ignored(SAME_PLACE):
+            return Outcome.IGNORED
         if member.incarnation > link.peer.incarnation:
             link.peer, link.view = member.peer, None  # it rejoined while the link was made
         parts.links.place(uid, member)
@@ -139,9 +153,7 @@ class Views:
             parts.detours.conclude(member, core.detours[uid])  # its place was not known before
         hood.candidates.pop(uid, None)
         parts.owner.release(uid)
-        if core.joined and member.ring_id == core.ring_id and uid < core.peer.uid:
-            return Outcome.CLASH  # two with one id: the larger uid gives way
-        return Outcome.ACCEPTED
+        return Outcome.CLASH if clashes else Outcome.ACCEPTED  # the larger uid gives way
 
     def on_peers_request(self, uid: str, request: PeersRequest) -> None:
         """Name some members to one who looks for the ring."""

@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
+from overlay.ids import Peer
 from ring.circle.links import RingLinks
 from ring.core import Core, Timer
 from ring.detection.detector import Detector
@@ -86,7 +87,7 @@ class WitnessTests:
         self._detector = detector
         self._health = health
         self._open: dict[str, WitnessTest] = {}
-        self._found_dead: OrderedDict[str, int] = OrderedDict()  #: uid -> incarnation
+        self._found_dead: OrderedDict[str, Peer] = OrderedDict()  #: by uid
 
     def begin(self, asker: str, subject: Member, *, is_dead: bool) -> None:
         """``asker`` wants to know whether ``subject`` lives; a repeated question is one."""
@@ -127,8 +128,11 @@ class WitnessTests:
         return test.looking if test is not None else ()
 
     def has_found_dead(self, subject: Member) -> bool:
-        """Say whether the subject has failed a test of ours, and given no sign of life since."""
-        return self._found_dead.get(subject.uid) == subject.incarnation
+        """Say whether the subject has failed a test of ours, and given no sign of life since.
+
+        At the very address at which it is known to be: that of a question may have been false.
+        """
+        return self._found_dead.get(subject.uid) == subject.peer
 
     def on_alive(self, uid: str) -> WitnessTest | None:
         """The subject gave a sign of life; returns the test that this ends."""
@@ -185,8 +189,9 @@ class WitnessTests:
         test, core = self._open[uid], self._core
         test.tries += 1
         core.send(uid, Ping(0), uid)
-        if test.tries == 2 and core.ring_id is not None:
-            # No answer: those that stand between may be dead with it.
+        if test.tries == 2 and test.looking and core.ring_id is not None:
+            # No answer: those that stand between may be dead with it. Who was only told of the
+            # death may stand anywhere, and has no part in that.
             self._detector.hasten_towards(test.subject.ring_id, uid)
         wait = self._detector.answer_ns(uid)
         core.arm(Timer.PROBE, uid, wait if test.tries == core.config.probes else wait // 2)
@@ -195,7 +200,7 @@ class WitnessTests:
         test = self._open.pop(uid)
         self._core.disarm(Timer.PROBE, uid)
         if not alive:
-            self._found_dead[uid] = test.subject.incarnation
+            self._found_dead[uid] = test.subject.peer
             if len(self._found_dead) > MAX_FOUND:
                 self._found_dead.popitem(last=False)
         for asker in test.askers:

@@ -167,7 +167,7 @@ class GapOwner:
         chords = [
             member
             for member in self._chords.levels
-            if member.uid in links.up and member.uid not in hood.suspects
+            if links.leads_to(member) and member.uid not in hood.suspects
         ]
         members = {member.ring_id: member for member in (*chords, *row)}
         ids = [member.ring_id for member in row]

@@ -238,9 +238,9 @@ class DeadRuns:
             if link.member is None or uid in hood.suspects:
                 continue
             if is_inside(link.member.ring_id):
-                self._doubt(uid, second.uid)
+                self.doubt(uid, second.uid)
 
-    def _doubt(self, uid: str, about: str) -> None:
+    def doubt(self, uid: str, about: str) -> None:
         """Close the link to ``uid`` unless it gives a sign of life."""
         if uid not in self._doubts:
             self._doubts[uid] = None
@@ -254,8 +254,8 @@ class DeadRuns:
         """The ring is broken on this side: try those in the row, and wait for the last of them."""
         hood, core = self._neighbourhood, self._core
         if side.broken_at is None:
-            near = [m.uid for m in side.row[:2] if m.uid not in hood.suspects]
-            if any(uid in self._links.up for uid in near):
+            near = [member for member in side.row[:2] if member.uid not in hood.suspects]
+            if any(self._links.leads_to(member) for member in near):
                 return  # the other neighbour is there: no run, as far as can be seen
             side.broken_at = core.now
             self._silent.update(dict.fromkeys(member.uid for member in side.row))
@@ -292,7 +292,7 @@ class DeadRuns:
             steps = clockwise(here, link.member.ring_id)
             rightward = steps < RING_SIZE // 2
             if rightward is (side.towards is Towards.RIGHT):
-                self._doubt(uid, side.row[0].uid)
+                self.doubt(uid, side.row[0].uid)
 
     @property
     def _patience_ns(self) -> Nanos:

@@ -13,7 +13,7 @@ from overlay.ids import NANOS_PER_SECOND, LinkClass, nanos
 from overlay.rng import rng_for
 from overlay.trace_schema import Fate, Why
 from ring.facts import Rejoining
-from sims.experiments.forgers import Forger
+from sims.experiments.forgers import Claim, Forger
 from sims.experiments.service import Service
 from sims.verdicts.judged import Verdict
 from sims.workloads.traffic import Flowing
@@ -167,22 +167,26 @@ def event_topics(seed: int) -> list[str]:
 
 
 def event_forgeries(seed: int) -> list[str]:
-    """False brokers tell all around a healthy one that it is dead: it stays where it is."""
+    """False brokers tell all around a healthy one that it is dead: it stays where it is.
+
+    With some seeds they say that they stand beside it.
+    """
     rng = rng_for(seed, "stories", "event-forgeries")
     service = flowing(rng, seed, size=rng.randint(5, 9), publishers=3)
-    return forge(service, rng.choice(service.uids), seconds=10.0) + _findings(
+    claim = Claim.NOWHERE if seed % 4 == 0 else Claim.BESIDE
+    return forge(service, rng.choice(service.uids), 10.0, claim) + _findings(
         service, service.finish()
     )
 
 
-def forge(service: Service, victim: str, seconds: float) -> list[str]:
+def forge(service: Service, victim: str, seconds: float, claim: Claim) -> list[str]:
     """Let six false brokers forge the death of ``victim``; returns who lost its place by that."""
     ring = service.brokers[victim].node.ring
     around = [member.uid for member in (*ring.left, *ring.right)]
     others = [uid for uid in service.uids if uid != victim and uid not in around]
     since = service.timeline.now
-    for number, target in enumerate([*around, *others, *around][:FORGERS]):
-        Forger(service, number, target, victim).go_on(seconds)
+    for number, target in enumerate([*around, victim, *others, *around][:FORGERS]):
+        Forger(service, number, target, victim, claim).go_on(seconds)
         service.run(0.1)
     service.run(seconds)
     return [

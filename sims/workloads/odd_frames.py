@@ -39,7 +39,7 @@ Draw = Callable[[random.Random], int]
 EVERYBODY = 2**64 - 1  #: as destinations
 
 _COUNTS = (0, 1, 2, 3, 2**31, 2**32, MAX_SEQUENCE, MAX_COUNT, MAX_COUNT + 1, 2**64 - 1)
-_TIMES = (0, 0, 1, 2, 2**32, 2**41, 2**62, MAX_COUNT + 1)
+_TIMES = (0, 0, 1, 2, 2**32, 2**41, 2**62, MAX_COUNT, MAX_COUNT + 1)
 _STEPS = (1, 1, 1, 2, 3, 15, 16, 0)  #: on the way round a link
 _KINDS = (EVENT, DETOUR, DELIVERY, CONTROL, FRAGMENT)
 _U32 = (0, 1, 2**31, 2**32 - 1)

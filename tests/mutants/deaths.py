@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from overlay.machine import Closed
+from ring.circle.neighbourhood import Neighbourhood
 from ring.coordination.deaths import Deaths
 from ring.coordination.link_events import LinkEvents
 from ring.coordination.membership import Membership
@@ -60,6 +61,11 @@ DEATHS.add(
     "strangers-believed",
     "a stranger's notice of a death is believed without a test",
     (Deaths, "_is_trusted", lambda self, teller, subject: True),
+)
+DEATHS.add(
+    "claims-believed",
+    "who says itself that it stands beside us is believed like a neighbour that others show",
+    (Neighbourhood, "is_attested", lambda self, uid: uid in self.adjacent),
 )
 DEATHS.add("no-backups", "no links are backed up", (LinkBackups, "exchange", nothing))
 DEATHS.add(

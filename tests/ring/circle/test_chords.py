@@ -13,6 +13,7 @@ from ring.wire.messages import (
     Intent,
     Leaving,
     Member,
+    Place,
     Purpose,
     Route,
     Routed,
@@ -60,6 +61,18 @@ def test_the_next_level_is_the_chord_of_ones_chord() -> None:
     effects = node.up(member(700))
     assert (uid(700), Intent(Purpose.CHORD)) in sent(effects, Intent)
     assert sent(effects, ChordQuery) == [(uid(700), ChordQuery(1))]
+
+
+def test_strangers_that_say_that_they_stand_at_our_own_id_break_no_count() -> None:
+    node = bench()
+    for number in (5001, 5002):
+        twin = Member(member(number).peer, 300)
+        node.up(twin)
+        node.receive(twin, Place(twin))
+    assert node.node.chords[0].ring_id == 300, "the case that this is about"
+    for named in (member(600), member(700), None):
+        node.receive(member(5002), ChordAnswer(0, named, 1))
+    assert node.node.member == member(300)
 
 
 def test_levels_end_where_they_would_come_round() -> None:

@@ -9,7 +9,17 @@ from ring.circle.neighbourhood import Neighbourhood
 from ring.config import LAN
 from ring.core import Core
 from ring.facts import Joined, NeighboursChanged, Rejoining
-from ring.wire.messages import Heartbeat, Intent, JoinAccept, Member, Purpose, View, ViewRequest
+from ring.wire.messages import (
+    Heartbeat,
+    Intent,
+    JoinAccept,
+    Member,
+    Ping,
+    Pong,
+    Purpose,
+    View,
+    ViewRequest,
+)
 from tests.helpers.bench import Bench, closed, member, opened, peer, sent, told, uid, view_of
 
 RING = [100, 200, 300, 400, 500, 600, 700]
@@ -24,6 +34,32 @@ def bench() -> Bench:
 def with_newcomer(ring_id: int, of: int, version: int = 2) -> View:
     """The view of the broker ``of`` after a broker has joined at ``ring_id``."""
     return view_of(of, [*RING, ring_id], version)
+
+
+def test_a_second_neighbour_that_is_shown_in_a_later_life_is_asked_and_linked_anew() -> None:
+    """It lost power, and is back at the same place before anybody missed it."""
+    node, later = bench(), member(500, 2)
+    effects = node.receive(B, View(2, B, (member(300), A), (later, member(600))))
+    assert (C.uid, Ping(0)) in sent(effects, Ping)
+    effects = node.wait(LAN.test_ns / 1e9, alive=[A, B, member(100)])
+    assert (C.uid, Closed.LOST) in closed(effects)
+    assert later.peer.url in opened(effects)
+    assert C not in node.node.right
+
+
+def test_one_that_is_shown_in_a_later_life_and_answers_keeps_its_place() -> None:
+    node = bench()
+    node.receive(B, View(2, B, (member(300), A), (member(500, 9), member(600))))
+    node.receive(C, Pong(0))
+    assert closed(node.wait(LAN.test_ns / 1e9, alive=[A, B, member(100)])) == []
+    assert node.node.right == (B, C)
+
+
+def test_a_life_that_is_over_is_no_candidate_while_a_later_one_is_linked() -> None:
+    node = bench()
+    node.up(peer(350, 2))
+    node.receive(B, with_newcomer(350, of=400))
+    assert member(350) not in node.node.expected
 
 
 # No pointer without a link

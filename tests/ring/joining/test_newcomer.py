@@ -15,6 +15,7 @@ from ring.facts import Found, Join, JoinDelayed, Joined, JoinRejected, Reseed
 from ring.geometry import SECOND_ID, clockwise
 from ring.joining.newcomer import PINGS, UNANSWERED
 from ring.wire.messages import (
+    ChordAnswer,
     JoinAccept,
     JoinRefuse,
     JoinRequest,
@@ -51,6 +52,26 @@ def place(effects: list[Effect], newcomer: Peer) -> int:
 
 
 # The owner of a gap
+
+
+def test_a_chord_to_a_life_that_is_over_leads_nowhere_though_a_later_life_is_linked() -> None:
+    """The broker that held the chord is back and asks for a place: it would be sent to itself."""
+    bench = Bench.on_ring([100, 200, 300, 400, 500, 600, 700], 300)
+    second, gone = bench.node.right[1], member(15 * U)
+    bench.receive(second, ChordAnswer(0, gone, 2))
+    assert gone in bench.node.chords
+    effects = ask(bench, peer(15 * U, 2))
+    assert [request.newcomer.uid for _, request in sent(effects, JoinRequest)] == []
+    assert member(700).peer.url in opened(effects), "it owns the widest gap"
+    assert gone not in bench.node.chords
+
+
+def test_a_chord_is_not_made_of_a_life_that_is_over() -> None:
+    bench = Bench.on_ring(RING, 4 * U)
+    second, back = bench.node.right[1], peer(15 * U, 2)
+    bench.up(back)
+    bench.receive(second, ChordAnswer(0, member(15 * U), 2))
+    assert bench.node.chords == (second,)
 
 
 def test_the_id_is_midway_in_the_owners_gap() -> None:

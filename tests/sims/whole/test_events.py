@@ -11,6 +11,7 @@ import pytest
 
 from overlay.ids import LinkClass
 from overlay.trace_schema import Fate, Why
+from sims.experiments.forgers import Claim, Forger
 from sims.experiments.service import Service
 from sims.stories.events import (
     event_flaps,
@@ -75,16 +76,39 @@ def test_nothing_is_lost_in_many_runs(story: Story, first: int) -> None:
     assert {seed: findings for seed, findings in found.items() if findings} == {}
 
 
+@pytest.mark.parametrize("claim", [Claim.NOWHERE, Claim.BESIDE])
 @pytest.mark.soak  # the story ``event_forgeries`` is shorter
-def test_six_false_brokers_keep_nobody_off_a_ring_of_sixteen() -> None:
+def test_six_false_brokers_keep_nobody_off_a_ring_of_sixteen(claim: Claim) -> None:
     service = Service.ring_of(16, seed=1)
     service.subscribe_everywhere()
     for at in (0, 5, 9):
         service.publish(service.uids[at], Flowing(rate=10))
     service.run(1)
-    assert forge(service, service.uids[3], seconds=60) == []
+    assert forge(service, service.uids[3], 60, claim) == []
     verdict = service.finish()
     assert (verdict.findings, verdict.lost) == ([], {})
+
+
+@pytest.mark.parametrize("at_victim", [True, False])
+def test_one_false_broker_beside_a_healthy_one_costs_it_neither_a_life_nor_an_event(
+    *, at_victim: bool
+) -> None:
+    """It has one plain connection, to the victim or to the victim's left neighbour."""
+    service = Service.ring_of(6, seed=1)
+    service.subscribe_everywhere()
+    victim = service.uids[3]
+    service.publish(service.uids[0], Flowing(rate=20))
+    service.run(1)
+    left = service.brokers[victim].node.ring.left[0].uid
+    liar = Forger(service, 0, victim if at_victim else left, victim, Claim.BESIDE)
+    liar.holds_dead = False
+    liar.go_on(6)
+    service.run(6)
+    assert liar.told > 5
+    assert service.brokers[victim].node.peer.incarnation == 1
+    verdict = service.finish()
+    assert (verdict.findings, verdict.lost) == ([], {})
+    assert service.is_whole
 
 
 def test_clients_are_told_that_their_broker_was_off_the_ring() -> None:

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from overlay.ids import nanos
 from ring.config import LAN
+from ring.detection.witness import WitnessTest
 from sims.experiments.one_death import Cost, cost_of_death
+from sims.world.world import CrashMode
 
 #: Chords are asked for anew four times while messages are counted, and little else is going on.
 CONFIG = replace(LAN, chord_refresh_ns=nanos(2), heartbeat_ns=nanos(3))
@@ -21,9 +25,24 @@ def death_among(n: int) -> Cost:
     return cost_of_death(n, 1, CONFIG, settle_s=4, watch_s=9)[0]
 
 
+def silent_death() -> Cost:
+    return cost_of_death(60, 1, LAN, settle_s=5, watch_s=4, modes=(CrashMode.POWER,))[0]
+
+
 def test_those_with_no_part_in_a_death_hear_nothing_and_it_costs_no_more_in_twice_the_ring() -> (
     None
 ):
     small, large = death_among(50), death_among(100)
     assert small.far == large.far == ()
     assert large.more <= 1.3 * small.more <= 300
+
+
+def test_who_holds_a_link_to_a_silent_broker_asks_nobody_else_when_told_of_its_death() -> None:
+    assert silent_death().far == ()
+
+
+def test_a_test_that_asks_those_in_between_as_well_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(WitnessTest, "looking", property(lambda self: tuple(self.askers)))
+    assert len(silent_death().far) > 2
