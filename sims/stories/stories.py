@@ -53,6 +53,7 @@ from sims.stories.records import (
     slow_handovers,
 )
 from sims.stories.scopes import scopes
+from sims.stories.survivors import event_survivors, unit_survivors
 from sims.stories.unit_doubts import unit_doubts, unit_floods, unit_waits
 from sims.stories.unit_links import unit_losses, unit_secrets, unit_ways
 from sims.stories.unit_promises import (
@@ -127,6 +128,7 @@ STORIES: tuple[Story, ...] = (
     event_forgeries,
     event_absences,
     event_tails,
+    event_survivors,
     unit_medians,
     unit_places,
     unit_growth,
@@ -149,6 +151,7 @@ STORIES: tuple[Story, ...] = (
     unit_ways,
     unit_absences,
     unit_extinctions,
+    unit_survivors,
 )
 
 SCOPES: Story = scopes  #: has no seeds, so ``chordal sim explore`` is the command for it

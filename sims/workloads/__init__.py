@@ -1,4 +1,5 @@
 """Who uses the brokers of a simulated world. Pure: a workload draws no time and no randomness.
 
-``traffic`` (publishers at a steady rate, and subscribers), ``readers`` (keep single events).
+``traffic`` (publishers at a steady rate, and subscribers), ``readers`` (keep single events),
+``witnesses`` (tell a judge all that befalls them).
 """
