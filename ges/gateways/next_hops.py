@@ -50,7 +50,7 @@ class Moves:
     """What a change of the graph has altered."""
 
     changed: int = 0  #: destinations with another next hop than before
-    onto: int = 0  #: next hops that have taken over a destination
+    onto: int = 0  #: next hops that have taken over a destination; those without a way are theirs
 
 
 def bits(mask: int) -> list[int]:
@@ -96,8 +96,8 @@ class NextHops:
         for node, (old, new) in enumerate(zip(before, self._table, strict=True)):
             if old != new:
                 changed |= 1 << node
-                if new != NOBODY:
-                    onto |= 1 << new
+                # Without a way an event takes the link to its destination, should there be one.
+                onto |= 1 << (new if new != NOBODY else node)
         if changed:
             self._decisions = {
                 mask: decision for mask, decision in self._decisions.items() if not mask & changed

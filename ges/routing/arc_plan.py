@@ -7,18 +7,21 @@ Where events take links alone that an operator has named (:mod:`ges.topology.dec
 is no such tree. Then an event goes over all of these links, and whoever has had it drops it.
 
 The target of a duty is ``limit``, a ring id.
+
+What a broker has asked for that waits for a slot cannot name it. It goes *toward* its place, each
+time to the broker that stands nearest before it, as letters do (:mod:`ges.units.post`).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from ges.routing.plan import Onward
 from ges.units.arcs import inside, row_from, shares
 from ges.wire.events import Duty
-from ring.geometry import between, clockwise
+from ring.geometry import RING_SIZE, between, clockwise
 
 MAX_CACHED = 4096
 
@@ -31,6 +34,8 @@ class ArcPlan:
     def __init__(self) -> None:
         self._here = 0
         self._row: list[tuple[int, str]] = []
+        self._parts: dict[str, tuple[int, int]] = {}  #: of the ring, by uid of who serves them
+        self._moved: set[str] = set()
         self._beside: Onward = ()
         self._cache: dict[Duty, Onward] = {}
 
@@ -45,7 +50,19 @@ class ArcPlan:
         self._here = here
         self._beside = tuple((uid, whole_ring(ring_id)) for uid, ring_id in beside.items())
         self._row = row_from(here, ((ring_id, uid) for uid, ring_id in linked.items()))
+        ends = dict(shares(self._row, here))
+        parts = {uid: (place, ends[uid]) for place, uid in self._row}
+        self._moved |= {uid for uid, part in parts.items() if self._parts.get(uid) != part}
+        self._parts = parts
         self._cache.clear()
+
+    def take_moved(self) -> Iterable[str]:
+        """Return, once, the uids of those that serve another part of the ring than before.
+
+        What went to somebody in there before has gone another way, and may be on it yet.
+        """
+        moved, self._moved = self._moved, set()
+        return sorted(moved)
 
     @property
     def has_beside(self) -> bool:
@@ -65,11 +82,15 @@ class ArcPlan:
         cached = self._cache.get(duty)
         if cached is None:
             limit = duty.target
-            cached = _arcs(inside(self._here, self._row, limit), limit) + self._beside
+            cached = self.arcs(limit) + self._beside
             if len(self._cache) >= MAX_CACHED:
                 self._cache.clear()
             self._cache[duty] = cached
         return cached
+
+    def arcs(self, limit: int) -> Onward:
+        """Return who is linked in the arc that ends there, nearest first, with the part of each."""
+        return _arcs(inside(self._here, self._row, limit), limit)
 
     def instead(self, uid: str, place: int, duty: Duty) -> Onward:
         """Return whom to pass an event to in place of the broker at ``place``.
@@ -88,6 +109,31 @@ class ArcPlan:
         if not is_ahead:
             return tuple((uid, duty) for _, uid in serving[:1])
         return _arcs(serving, limit)
+
+
+class TowardPlan:
+    """A :class:`~ges.routing.plan.Plan` that leads to one place on the ring, over some arcs."""
+
+    def __init__(self, arcs: ArcPlan) -> None:
+        self._arcs = arcs
+
+    def onward(self, duty: Duty) -> Onward:
+        """Return who stands nearest before the place, or there; nobody if that is this broker."""
+        serving = self._arcs.arcs(duty.target)
+        return tuple((uid, duty) for uid, _ in serving[-1:])
+
+    def instead(self, uid: str, place: int, duty: Duty) -> Onward:
+        """Return who stands nearest before the place, but for a broker."""
+        serving = self._arcs.arcs(duty.target)
+        return tuple((other, duty) for other, _ in serving if other != uid)[-1:]
+
+
+def toward(place: int, age_ms: int = 0) -> Duty:
+    """Return the duty of those that lead events to a place; ``age_ms``: that they tell, or 0.
+
+    An earlier version takes it for an arc that ends behind the place, and serves all of that.
+    """
+    return Duty(0, (place + 1) % RING_SIZE, age_ms)
 
 
 def whole_ring(ring_id: int) -> Duty:

@@ -59,6 +59,8 @@ class Passing:
         if duty.shape:
             self._pass_to(run, duty, flags, link_class, now)
             return
+        for uid in self.plans.take_moved(link_class):
+            self._forwarding.renew((uid, link_class))
         onward = self.plans.onward(duty, flags, link_class)
         self._forwarding.forward(run, onward, flags, link_class, now)
         self._catch_up.keep(run, duty, flags, link_class, now)

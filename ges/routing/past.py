@@ -170,9 +170,6 @@ class Past:
                 self._ask(clients, _interests_of(clients), now - KEPT_NS, now, out)
         if self._round is None and self._back is not None and self._back[1] <= now:
             (since, _), self._back = self._back, None
-            if self._cluster.slot is None and now < since + KEPT_NS:
-                self._back = since, now + LOOK_NS  # nobody could answer
-                return out
             wanted = dict.fromkeys(each for each in self.wanted_here() if each.group is None)
             if wanted:
                 self._ask([], _bounded(list(wanted)), since, now, out)
@@ -199,8 +196,9 @@ class Past:
         """Return what was published here of late, for the broker that asks."""
         address, place = wanted.address, wanted.place
         common: int = Realm.CLUSTER
-        if address is not None and place is not None:
-            if place in self._cluster.places or place == self._recalls.place:
+        if place is not None:
+            is_member = address is not None and place in self._cluster.places
+            if is_member or place == self._recalls.place:
                 return Outbound()  # a member asks its own cluster besides
             if not self._may_answer(now):
                 self._counters["past_unanswered"] += 1
@@ -209,8 +207,9 @@ class Past:
         elif self._cluster.slots.get(uid) != wanted.asker:
             return Outbound()
         found = self._find(wanted.interests, now - wanted.age_ms * NANOS_PER_MILLI, now, common)
+        to = place if address is None else None
         events = [
-            Answer(wanted.asker, run, 1 + (now - at) // NANOS_PER_MILLI, address)
+            Answer(wanted.asker, run, 1 + (now - at) // NANOS_PER_MILLI, address, to)
             for run, at in found
         ]
         sent = sum(run.count for run, _ in found)
@@ -251,8 +250,12 @@ class Past:
         """Begin a round: for clients that have moved here, or without any for all that are here."""
         self._number += 1
         own, address, place = self._cluster.slot, self._cluster.address, self._recalls.place
-        others = {uid: at for uid, at in self._places.items() if at != place}
-        is_open = self._cluster.levels > 1 and address is not None and place is not None
+        # Who waits for a slot is a member of no cluster yet, and asks all.
+        members = self._places if own is not None else {}
+        others = {uid: at for uid, at in members.items() if at != place}
+        is_open = place is not None and (
+            own is None or (self._cluster.levels > 1 and address is not None)
+        )
         self._round = _Round(
             self._number,
             clients,
@@ -263,11 +266,10 @@ class Past:
         )
         for run, at in self._find(interests, since, now) if clients else ():
             self._add(self._round, run, at)
-        if own is not None:
-            wanted = PastWanted(own, self._number, (now - since) // NANOS_PER_MILLI, interests)
-            out.mail += [Mail(uid, wanted) for uid in others]
-            if is_open:
-                out.to_all.append(replace(wanted, address=address, place=place))
+        wanted = PastWanted(own or 0, self._number, (now - since) // NANOS_PER_MILLI, interests)
+        out.mail += [Mail(uid, wanted) for uid in others]
+        if is_open:
+            out.to_all.append(replace(wanted, address=address, place=place))
         self._finish(now)
 
     def _add(self, current: _Round, run: EventRun, at: Nanos) -> None:

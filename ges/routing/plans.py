@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from ges.routing.arc_plan import ArcPlan, whole_ring
+from collections.abc import Iterable
+
+from ges.routing.arc_plan import ArcPlan, TowardPlan, toward, whole_ring
 from ges.routing.flood_plan import FloodPlan
 from ges.routing.holding import Holding
 from ges.routing.mask_plan import Cluster, MaskPlan, Split
 from ges.routing.outlets import EventLines
 from ges.routing.plan import Onward, Plan
-from ges.wire.events import FLOOD_FLAG, Duty
+from ges.wire.events import FLOOD_FLAG, RECALLED_FLAG, Duty
 from overlay.ids import LinkClass, Peer
 
 
@@ -25,6 +27,7 @@ class Plans:
         self.masks = {each: MaskPlan(cluster, each, lines) for each in LinkClass}
         self.normal = ArcPlan()
         self.secure = ArcPlan()
+        self._toward = {each: TowardPlan(self._arcs(each)) for each in LinkClass}
         self.flood = FloodPlan()
         self.has_holes = False  #: a ring neighbour of ours has no secure link to us
         self._lines = lines
@@ -77,13 +80,19 @@ class Plans:
         """Events that are published here name the brokers that they are for."""
         return self.cluster.is_for_all
 
+    def take_moved(self, link_class: LinkClass) -> Iterable[str]:
+        """Return, once, the uids of those that serve other arcs than before over such links."""
+        return self._arcs(link_class).take_moved()
+
     def of(self, duty: Duty, flags: int, link_class: LinkClass) -> Plan:
         """Return the plan of an event with this duty and flags, over links of that class."""
         if duty.shape:
             return self.masks[link_class]
         if flags & FLOOD_FLAG:
             return self.flood
-        return self.secure if link_class.is_secret else self.normal
+        if flags & RECALLED_FLAG:
+            return self._toward[link_class]
+        return self._arcs(link_class)
 
     def onward(self, duty: Duty, flags: int, link_class: LinkClass) -> Onward:
         """Return whom to pass an event to, and the duty of each; nobody while off the ring."""
@@ -109,6 +118,13 @@ class Plans:
             return True
         slot = self.cluster.slot
         return slot is not None and bool(duty.destinations >> slot & 1)
+
+    def is_led_here(self, duty: Duty) -> bool:
+        """Say whether an event that was led toward a place has come there."""
+        return self.here is not None and duty.target == toward(self.here).target
+
+    def _arcs(self, link_class: LinkClass) -> ArcPlan:
+        return self.secure if link_class.is_secret else self.normal
 
     def instead_of_us(self, place: int, duty: Duty, flags: int, link_class: LinkClass) -> Onward:
         """Return who serves now what this broker was to serve when it stood at ``place``."""

@@ -226,9 +226,9 @@ class RecallLog:
     ) -> tuple[list[EventRun], list[RangeDone]]:
         """Return the events that were for the asker, and how far each of its questions is settled.
 
-        ``asker``: what it was named by, as a mask; None: its slot. ``common``: the level of the
-        smallest unit that has both the asker and this broker in it; events of smaller realms are
-        not for the asker.
+        ``asker``: what it was named by, as a mask; None: its slot; negative: nobody knows, so the
+        topics are listed of which it may choose. ``common``: the level of the smallest unit that
+        has both the asker and this broker in it; events of smaller realms are not for the asker.
 
         The events are to be sent first, flagged as recalled.
         """
@@ -239,7 +239,10 @@ class RecallLog:
         room = ANSWER_BYTES
         for wanted in query.ranges:
             self.answered += 1
-            found, done = self._answer(wanted, asker, common, room, is_first=not events)
+            is_listed = asker < 0 and not wanted.chosen
+            found, done = self._answer(
+                wanted, asker, common, 0 if is_listed else room, is_first=not (events or is_listed)
+            )
             room -= sum(_bytes_of(run) for run in found)
             events += found
             ends.append(done)

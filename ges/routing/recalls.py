@@ -22,7 +22,14 @@ from ges.routing.recall import RecallLog
 from ges.units.address import LEVELS
 from ges.units.post import ANYBODY, Mail
 from ges.wire.event_runs import EventRun
-from ges.wire.recall_messages import MAX_TAILS, PastWanted, RangeDone, RangeQuery, Tails
+from ges.wire.recall_messages import (
+    MAX_TAILS,
+    PastWanted,
+    RangeDone,
+    RangeQuery,
+    Tails,
+    WantedRange,
+)
 from overlay.ids import Nanos, nanos
 from overlay.machine import Message
 
@@ -37,6 +44,7 @@ class Answer:
     run: EventRun
     age_ms: int = 0  #: of events that clients are to get that have moved; else 0
     address: int | None = None  #: packed, of a broker of another cluster
+    place: int | None = None  #: ring id of a broker that waits for a slot; it has no address
 
 
 @dataclass(slots=True)
@@ -74,7 +82,8 @@ class Recalls:
         for source, ranges in self.ordering.take_questions(now):
             uid = self._cluster.places.get(source)
             if slot is None:
-                continue  # nobody can say: it is waited for
+                self._ask_without_slot(source, ranges, now, out)
+                continue
             if uid is None:
                 if self._cluster.levels > 1:
                     query = RangeQuery(slot, ranges, self._cluster.address, self.place)
@@ -93,7 +102,7 @@ class Recalls:
         """Take a question, an answer, or a word about what should have come."""
         out = Outbound()
         if isinstance(message, RangeQuery):
-            if self._cluster.slots.get(uid) == message.asker or message.address is not None:
+            if self._cluster.slots.get(uid) == message.asker or message.place is not None:
                 self._answer(message, now, out, uid)
         elif isinstance(message, RangeDone):
             out.ready += self.ordering.settle(message, now)
@@ -137,6 +146,18 @@ class Recalls:
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
+    def _ask_without_slot(
+        self, source: int, ranges: tuple[WantedRange, ...], now: Nanos, out: Outbound
+    ) -> None:
+        """Ask as a broker that waits for a slot: answers are led to its place on the ring."""
+        if self.place is None:
+            return  # nobody can say: it is waited for
+        query = RangeQuery(0, ranges, None, self.place)
+        if source == self.place:
+            self._answer(query, now, out)
+        else:
+            out.mail.append(Mail(ANYBODY, query, source))
+
     def _answer(self, query: RangeQuery, now: Nanos, out: Outbound, uid: str = "") -> None:
         # Who is member of another cluster may have been one of this one a moment ago.
         asker, address = 1 << query.asker, query.address
@@ -144,6 +165,8 @@ class Recalls:
         if address is not None:
             asker |= self._cluster.toward(address)
             common = self._cluster.common_level(query.place) if query.place is not None else LEVELS
+        elif query.place is not None:
+            asker, common = -1, self._cluster.common_level(query.place)
         runs, ends = self.log.answer(query, now, asker, common)
         if not uid:  # this broker asks itself: what is not here is nowhere
             for run in runs:
@@ -151,7 +174,8 @@ class Recalls:
             for end in ends:
                 out.ready += self.ordering.settle(end, now)
             return
-        out.events += [Answer(query.asker, run, address=address) for run in runs]
+        place = query.place if address is None else None
+        out.events += [Answer(query.asker, run, address=address, place=place) for run in runs]
         out.mail += [Mail(uid, end, query.place) for end in ends]
 
     def _tails(self, now: Nanos) -> Iterable[Mail]:

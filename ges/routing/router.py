@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from ges.routing.arc_plan import toward
 from ges.routing.coming_in import ComingIn
 from ges.routing.delivery import Deliveries
 from ges.routing.express import Express
@@ -156,6 +157,11 @@ class Router:
             for part, duty in self._duties_here(run):
                 self._take_by_mask(part, duty, now)
             self._hand_on(now)
+        elif head.recalled and not self._plans.is_led_here(head.duty):
+            self._counters["events_relayed"] += run.count
+            self._passing.pass_on(run, head.duty, head.flags, head.link_class, now)
+        elif head.recalled:
+            self._take_recalled(run, head.duty.destinations, now)
         else:
             self._take_by_arc(run, head.duty, now, flood=head.flood, is_ours=False)
 
@@ -195,7 +201,9 @@ class Router:
         for answer in out.events:
             head = answer.run.head
             run = answer.run.under(self._tokens.stray(), self._plans.here or 0)
-            if answer.address is None:
+            if answer.place is not None:
+                duty = toward(answer.place, answer.age_ms)
+            elif answer.address is None:
                 duty = Duty(1, answer.age_ms, 1 << answer.slot, own)
             else:
                 to = cluster.toward(answer.address)
@@ -338,9 +346,7 @@ class Router:
         if self._retain(run):
             return
         if head.recalled:
-            if head.duty.target:
-                self._past.take(run, head.duty.target - 1, now)
-            self.deliver(self._recalls.take(run, now), now)
+            self._take_recalled(run, head.duty.target, now)
             return
         if head.secure:
             self.recent.fresh(run)
@@ -349,6 +355,12 @@ class Router:
         else:
             ready = self._admit(run, now, marked=head.marked, via=head.via, source=head.source)
         self.deliver(ready, now)
+
+    def _take_recalled(self, run: EventRun, age_ms: int, now: Nanos) -> None:
+        """Take what this broker has asked for; ``age_ms``: of what clients have missed; else 0."""
+        if age_ms:
+            self._past.take(run, age_ms - 1, now)
+        self.deliver(self._recalls.take(run, now), now)
 
     def _duties_here(self, run: EventRun) -> Iterable[tuple[EventRun, Duty]]:
         """Return events that have come, with what this broker is to do for them."""

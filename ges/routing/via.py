@@ -9,7 +9,8 @@ A way that was left and taken again must not look the same. Example: destination
 1 to stream 2 and back. Event 7 may still be under way on stream 2 while event 8 goes by stream 1.
 So the token of a stream is renewed
 
-* when a destination is moved onto it (:attr:`ges.gateways.next_hops.Moves.onto`),
+* when a destination is moved onto it (:attr:`ges.gateways.next_hops.Moves.onto`), or a part of the
+  ring, where events go by arcs (:meth:`ges.routing.arc_plan.ArcPlan.take_moved`),
 * when another stream to the same broker was taken before (:mod:`ges.routing.forwarding`),
 * when what was kept for the broker at its end goes another way,
 * when one event leaves the way of the tables: that of the way left and that of the way taken

@@ -65,7 +65,8 @@ PAUSE_NS = nanos(30.0)  #: between two changes of one unit
 URGENT_NS = nanos(1.0)  #: the same, where a broker waits
 FRESH_NS = nanos(25.0)  #: what a unit has reported counts for so long
 CUT_NS = nanos(5.0)  #: a newcomer in the middle of a gap is there, or comes no more
-MIN_ROOM = 2**14  #: places of the narrowest gap in which a unit is begun
+#: Places of the narrowest gap in which a unit is begun: a broker that wishes one knocks until then.
+MIN_ROOM = 2**10
 HEARD_NS = nanos(4.0)  #: from a change until units that have not reported count as full
 
 

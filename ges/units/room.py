@@ -25,7 +25,7 @@ from ges.units.arcs import Arc
 from ges.units.contexts import Contexts
 from ges.units.membership import MAX_HOPS
 from ges.units.office import before_in
-from ges.units.planner import MIN_ROOM, Planner
+from ges.units.planner import Planner
 from ges.units.post import Post
 from ges.units.relocating import path_names
 from ges.units.unit_names import LEVEL_NAMES
@@ -48,7 +48,8 @@ from overlay.wording import counted
 from ring.geometry import gap
 from ring.wire.messages import Member
 
-PLACES_EACH = 2**12  #: of the new arc, for each broker of the unit
+MIN_PLACES = 2**14  #: of the new arc, however small the unit is, ...
+PLACES_EACH = 2**12  #: ... and for each of its brokers
 MAX_GIVEN = 64  #: answers that are remembered, for those who ask again
 ASK_NS = nanos(2.0)  #: from one question to the next
 GIVE_UP_NS = nanos(30.0)  #: no answer comes in this time
@@ -308,7 +309,7 @@ class RoomPart(Part):
         return None
 
     def _give(self, wanted: RoomWanted, planner: Planner, now: Nanos) -> list[Effect]:
-        least = max(MIN_ROOM, wanted.brokers * PLACES_EACH)
+        least = max(MIN_PLACES, wanted.brokers * PLACES_EACH)
         arc = planner.room(now)
         if arc is None:
             return self._refuse(wanted, "no gap is known that is wide enough", later=True)

@@ -174,6 +174,8 @@ class Spread:
         peer = self._around.peer
         told = Told(peer.uid, peer.incarnation, self._number, 0, False, kind, body)
         missing = set(self._around.live) - {peer.uid}
+        if whole and peer.uid not in self._around.live:
+            missing.clear()  # it waits for a slot: members of its cluster are as all others are
         reach = self._arc() if arc is None else arc
         telling = _Telling(told, missing, now, on_done or _nothing, _Fan(None), reach, whole)
         self._tellings[_key(told)] = telling

@@ -40,7 +40,8 @@ class RangeQuery(Message, frozen=True):
     """What did you send to me of these?
 
     ``asker`` is the slot of a member of the same cluster. One of another cluster says its whole
-    address, packed, and its place.
+    address, packed, and its place. One that waits for a slot says its place alone, and ``asker`` is
+    0: nobody knows what it was named by, so it is told what there was.
     """
 
     asker: Slot
@@ -98,7 +99,8 @@ class PastWanted(Message, frozen=True):
     """Clients have moved to the sender: send it what was published here of late that they want.
 
     ``age_ms``: nothing older than that. ``asker`` is the slot of a member of the same cluster.
-    Where all of the overlay are told this, it says its whole address, packed, and its place.
+    Where all of the overlay are told this, it says its whole address, packed, and its place; its
+    place alone, and 0 for the slot, where it waits for one.
     """
 
     asker: Slot

@@ -12,7 +12,8 @@ Whole brokers
     that do not), ``unit_tables`` (clusters that form, are split and folded), ``unit_doubts``
     (clusters change far away, and events come all the same), ``unit_links`` (links between
     clusters are lost), ``absences`` (brokers are off the ring or gone, and what their clients have
-    missed comes).
+    missed comes), ``survivors`` (all of that in any mixture, and a judge who knows nothing of the
+    way of events).
 Without seeds
     ``scopes`` (small rings, explored in many orders).
 """

@@ -54,6 +54,7 @@ from sims.stories.records import (
     slow_handovers,
 )
 from sims.stories.scopes import scopes
+from sims.stories.survivors import event_survivors, unit_survivors
 from sims.stories.unit_doubts import unit_doubts, unit_floods, unit_waits
 from sims.stories.unit_links import unit_losses, unit_secrets, unit_ways
 from sims.stories.unit_promises import (
@@ -129,6 +130,7 @@ STORIES: tuple[Story, ...] = (
     event_frames,
     event_absences,
     event_tails,
+    event_survivors,
     unit_medians,
     unit_places,
     unit_growth,
@@ -151,6 +153,7 @@ STORIES: tuple[Story, ...] = (
     unit_ways,
     unit_absences,
     unit_extinctions,
+    unit_survivors,
 )
 
 SCOPES: Story = scopes  #: has no seeds, so ``chordal sim explore`` is the command for it

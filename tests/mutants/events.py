@@ -10,6 +10,7 @@ from ges.gateways.link_state import LinkStates
 from ges.profiles.exchange import ProfileExchange
 from ges.profiles.held import MemberProfiles
 from ges.profiles.index import ProfileIndex
+from ges.routing.arc_plan import ArcPlan
 from ges.routing.flow_order import FlowOrdering
 from ges.routing.forwarding import Forwarding
 from ges.routing.interests import Interests
@@ -155,6 +156,16 @@ EVENTS.add(
     "an event after a break looks as if it came right behind the one before",
     (Tokens, "renew", nothing),
     (Tokens, "stray", lambda self: 0),
+)
+EVENTS.add(
+    "arcs-as-before",
+    "an event over an arc that somebody else served meanwhile looks as those before it",
+    (ArcPlan, "take_moved", _none),
+)
+EVENTS.add(
+    "slotless-do-not-ask",
+    "who waits for a slot does not ask for what it may have missed",
+    (Recalls, "_ask_without_slot", nothing),
 )
 
 

@@ -16,7 +16,8 @@ BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 
 def _once(story: Story) -> object:
     """Stories of whole brokers are played by ``tests/sims/whole`` as well."""
-    is_of_brokers = story.__module__.rpartition(".")[2].startswith(("event", "frames", "unit"))
+    brokers = ("event", "frames", "survivors", "unit")
+    is_of_brokers = story.__module__.rpartition(".")[2].startswith(brokers)
     return pytest.param(story, id=story.__name__, marks=[pytest.mark.soak] * is_of_brokers)
 
 

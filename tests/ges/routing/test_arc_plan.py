@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ges.routing.arc_plan import MAX_CACHED, ArcPlan, whole_ring
+from ges.routing.arc_plan import MAX_CACHED, ArcPlan, TowardPlan, toward, whole_ring
 from ges.routing.plan import Onward
 from ring.geometry import RING_SIZE, between, clockwise
 
@@ -184,3 +184,35 @@ def test_a_relay_inside_the_part_that_is_to_be_served_leaves_it_all_to_one() -> 
     plan.update(0, {"b": 10, "c": 20, "d": 40})
     assert instead(plan, 30, 15) == (("c", 15),), "d, this broker and b are behind c"
     assert instead(plan, 5, 2) == (("b", 2),), "nobody is left before that part"
+
+
+@given(rings(), st.data())
+def test_what_is_led_to_a_place_comes_there_and_to_nobody_who_serves_others(
+    linked: Linked, data: st.DataObject
+) -> None:
+    start, goal = (data.draw(st.sampled_from(sorted(linked))) for _ in range(2))
+    assume(start != goal)
+    plans = {here: ArcPlan() for here in linked}
+    for here, plan in plans.items():
+        plan.update(here, {str(other): other for other in linked[here]})
+    here, duty, passed = start, toward(goal, age_ms=7), [start]
+    while here != goal:
+        ((uid, duty),) = TowardPlan(plans[here]).onward(duty)
+        here = int(uid)
+        assert here not in passed, "runs in circles"
+        passed.append(here)
+    assert duty == toward(goal, age_ms=7)
+    assert TowardPlan(plans[goal]).onward(duty) == ()
+
+
+def test_who_serves_another_part_of_the_ring_than_before_is_told_once() -> None:
+    plan = ArcPlan()
+    plan.update(0, {"a": 10, "b": 20, "c": 30})
+    assert list(plan.take_moved()) == ["a", "b", "c"]
+    plan.update(0, {"a": 10, "b": 20, "c": 30})
+    assert list(plan.take_moved()) == []
+    plan.update(0, {"a": 10, "c": 30})  # now a serves what b did
+    plan.update(0, {"a": 10, "c": 30})
+    assert list(plan.take_moved()) == ["a"]
+    plan.update(0, {"a": 10, "b": 20, "c": 30})
+    assert list(plan.take_moved()) == ["a", "b"]

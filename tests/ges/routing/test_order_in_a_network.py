@@ -84,7 +84,7 @@ def test_without_renewed_tokens_events_are_missed(deaths: int) -> None:
     assert wrong > 10
 
 
-@pytest.mark.parametrize("seed", [48, 111, 149])
+@pytest.mark.parametrize("seed", [111, 149])
 def test_the_first_new_event_after_what_was_given_away_has_a_way_of_its_own(seed: int) -> None:
     """Else a third event, which went elsewhere between the two, would be taken for another's."""
     for renews_after in (True, False):

@@ -193,3 +193,17 @@ def test_it_finds_an_event_by_its_number_in_each_life_of_its_publisher() -> None
     assert found(6) == [(1, 0b100, 7)]
     assert found(7) == []
     assert found(4, KEPT_NS) == [(2, -1, 8)]
+
+
+def test_who_has_no_slot_is_told_the_topics_and_chooses() -> None:
+    """Nobody knows what it was named by when the events were published."""
+    log = RecallLog()
+    log.keep(run_of(FLOW, 1, count=2), 1 << EDGE, 0)
+    log.keep(run_of(FLOW, 3), 1 << 7, 0)
+    wanted = WantedRange(9, *FLOW, 1, 3, ())
+    events, (done,) = log.answer(RangeQuery(0, (wanted,), None, 5), 0, -1)
+    assert (events, done.sent) == ([], ())
+    assert [each.sequence for each in done.listed] == [1, 2, 3]
+    chosen = WantedRange(10, *FLOW, 1, 3, (1, 3))
+    events, (done,) = log.answer(RangeQuery(0, (chosen,), None, 5), 0, -1)
+    assert (numbers_of(events), done.sent) == ([1, 3], (1, 3))

@@ -327,3 +327,11 @@ def test_whatever_happens_units_are_in_order_at_rest(seed: int) -> None:
     ring = play(seed, 10)
     ring.follow_wishes = True
     ring.agree(180)
+
+
+@SOAK
+def test_who_wishes_a_new_unit_gets_it_where_moves_have_left_little_room() -> None:
+    """The widest gap in ``eu`` has 10,368 places: the broker of ``eu/par`` knocked for ever."""
+    ring = play(112, 14)
+    ring.follow_wishes = True
+    ring.agree(60)

@@ -1,0 +1,46 @@
+"""Whatever befalls an overlay, brokers that live on in one part of it miss nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from sims.stories.absences import unit_absences
+from sims.stories.stories import Story
+from sims.stories.survivors import event_survivors, unit_survivors
+from tests.mutants import MUTANTS
+
+STORIES = (event_survivors, unit_survivors)
+#: An arc of the ring had gone another way for a second, and nobody saw that.
+FOUND = [(unit_survivors, 6)]
+PER_RUN = 20  #: seeds
+RUNS = range(1, 201, PER_RUN)
+
+
+@pytest.mark.parametrize(("story", "seed"), [(event_survivors, 3)])
+def test_survivors_in_one_part_miss_nothing(story: Story, seed: int) -> None:
+    assert story(seed) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("story", "seed"), FOUND)
+def test_what_was_lost_once_is_not_lost_again(story: Story, seed: int) -> None:
+    assert story(seed) == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", RUNS)
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_survivors_miss_nothing_in_many_runs(story: Story, first: int) -> None:
+    found = {seed: story(seed) for seed in range(first, first + PER_RUN)}
+    assert {seed: findings for seed, findings in found.items() if findings} == {}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("name", "story", "seed"),
+    [("arcs-as-before", unit_survivors, 6), ("slotless-do-not-ask", unit_absences, 13)],
+)
+def test_a_broken_rule_is_noticed(name: str, story: Story, seed: int) -> None:
+    mutant = next(mutant for mutant in MUTANTS if mutant.name == name)
+    with mutant.applied():
+        assert story(seed) != []
