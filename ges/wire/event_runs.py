@@ -212,18 +212,14 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         return EventRun(head, b"".join(frames), bounds, self.count)
 
     def unpatched(self) -> EventRun:
-        """Return the run as a client should have sent it: with flags alone in front.
-
-        Raises:
-            CodecError: it has what brokers alone say, and that makes no sense.
-        """
-        plain = self.flat().ungrouped()
-        first = plain.bounds[0]
-        flags = plain.head.flags & CLIENT_FLAGS
-        data = bytes(plain.patched(pack_front(flags, 0, 0, 0, NO_DUTY)))
-        bounds = [bound - first for bound in plain.bounds]
-        head = read_head(data, FRAME_HEADER.size, bounds[1])
-        return EventRun(head, data, bounds, plain.count)
+        """Return the run as a client should have sent it: with flags alone in front."""
+        first = self.bounds[0]
+        flags = self.head.flags & CLIENT_FLAGS
+        data = bytes(self.patched(pack_front(flags, 0, 0, 0, NO_DUTY)))
+        head = msgspec.structs.replace(
+            self.head, flags=flags, hops=0, via=0, source=0, duty=NO_DUTY
+        )
+        return EventRun(head, data, [bound - first for bound in self.bounds], self.count)
 
     def timed(self, stamp: int, ends_ms: int) -> EventRun:
         """Return a single event with its stamp and its end, as far as it has them."""

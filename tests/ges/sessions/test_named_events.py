@@ -26,6 +26,9 @@ class Deaf:
     def holders(self, name: str) -> None:
         """Nobody knows."""
 
+    def follow_holders(self) -> None:
+        """Nothing went to anybody."""
+
     def ask_for_names(self, names: list[str]) -> None:
         """Nobody is asked."""
 

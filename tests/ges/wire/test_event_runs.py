@@ -152,22 +152,6 @@ def test_what_a_client_sets_that_is_not_for_it_is_taken_back() -> None:
     assert (clean.head.hops, clean.head.duty) == (0, NO_DUTY)
 
 
-def test_what_only_brokers_write_behind_an_event_goes_with_its_flag() -> None:
-    (plain,) = runs([one(1)])
-    said = plain.grouped(Serving({7: 3})).levelled()
-    front = pack_front(said.head.flags, 0, 4, 0, Duty(4))
-    (run,) = runs([front + next(said.bodies())[FRONT.size :]])
-    assert [body for _, body in run.unpatched().singles()] == [one(1)]
-
-
-def test_nor_may_an_event_be_larger_for_it() -> None:
-    large = one(1, payload=bytes(MAX_PAYLOAD_BYTES + 1))
-    said = EventRun.of(read_head(one(1)), large).grouped(Serving({7: 3}))
-    (run,) = runs([*said.bodies()])
-    with pytest.raises(CodecError):
-        run.unpatched()
-
-
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_an_event_in_the_middle_that_makes_no_sense(place: int) -> None:
     bodies = [one(1), one(2), one(3)]
