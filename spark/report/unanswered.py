@@ -43,12 +43,12 @@ def _questions(analysis: Analysis) -> Iterator[str]:
             "What becomes of events: a scenario with whole brokers and a workload would tell, such "
             "as chordal sim run delivery-under-churn --out DIR."
         )
-    few = [r for r in analysis.quantiles if r.measure == "total" and 0 < r.count < ENOUGH]
+    few = [r for r in analysis.quantiles if r.measure == "total" and r.count + r.open < ENOUGH]
     if few and not analysis.outliers:
-        most = max(few, key=lambda row: row.count)
+        most = max(few, key=lambda row: row.count + row.open)
         yield (
             f"Which incidents are beyond p99.9: {ENOUGH:,} failures of one size are needed, and "
-            f"there are at most {most.count:,}. More seeds would tell."
+            f"there are at most {most.count + most.open:,}. More seeds would tell."
         )
 
 
@@ -95,7 +95,9 @@ def footnotes(analysis: Analysis) -> list[str]:
         "these are not measured. The interruption that clients see is, where there are probes."
     )
     found.append(
-        "Times are in seconds of the run's clock: virtual in the simulator. Quantiles are exact. "
-        "Intervals are bootstraps over seeds, with 500 replicates."
+        "Times are in seconds of the run's clock: virtual in the simulator. Quantiles are of all "
+        "failures: what was not seen to end counts as at risk for as long as it was seen (Kaplan "
+        "and Meier), and a dash stands where a quantile is not reached. Intervals of quantiles are "
+        "bootstraps over seeds, with 500 replicates; those of survival have seeds as clusters."
     )
     return found
