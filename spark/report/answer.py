@@ -170,8 +170,8 @@ def _how_long(last: Quantiles) -> str:
     what = "a broker fails" if last.measure == "total" else "a failure is confirmed"
     if last.p50 is None:
         return (
-            f"{where} was not seen whole again after {what} in {last.open:,} of "
-            f"{last.count + last.open:,} cases, so there is no median"
+            f"{where} was not seen whole again in {last.open:,} of "
+            f"{last.count + last.open:,} cases after {what}, so there is no median"
         )
     return f"{where} is whole again {shown(last.p50)} s after {what} in the median, {_slow(last)}"
 
@@ -189,17 +189,16 @@ def _never(analysis: Analysis, group: Group, own: list[Quantiles]) -> str:
     """Say how many failures were not seen repaired."""
     still, of = _counted(own)
     others = [row for other in analysis.groups if other != group for row in _own(analysis, other)]
-    told = f"Of {of:,} failures {_count(still, of)} not seen repaired"
-    if not others:
-        return f"{told}."
-    more, all_more = _counted(others)
-    return f"{told}; in the other runs, of {all_more:,} {_count(more, all_more)} not."
+    told = _seen(still, of)
+    if others:
+        told += f"; with other settings or scenarios, {_seen(*_counted(others))}"
+    return f"{told[:1].upper()}{told[1:]}."
 
 
-def _count(still: int, of: int) -> str:
+def _seen(still: int, of: int) -> str:
     if not still:
-        return "none was"
-    return f"{still:,} ({share(still / of)}) {'was' if still == 1 else 'were'}"
+        return f"all {of:,} failures were seen repaired"
+    return f"{still:,} of {of:,} failures ({share(still / of)}) were not seen repaired"
 
 
 def _counted(rows: Iterable[Quantiles]) -> tuple[int, int]:
