@@ -89,7 +89,9 @@ def _holes(incidents: DataFrame, runs: DataFrame) -> DataFrame:
     ``covered`` is the part of its time that no earlier hole of the run has covered.
     """
     failed = fn.col("failed_ns").isNotNull()
-    end = fn.when(failed, fn.least(fn.coalesce("repaired_ns", "duration_ns"), "duration_ns"))
+    # What failed after the end of the run, by a clock that is off, has made no hole in it.
+    inside = fn.least(fn.coalesce("repaired_ns", "duration_ns"), "duration_ns")
+    end = fn.when(failed, fn.greatest(inside, "failed_ns"))
     verdict = fn.col("verdict")
     placed = incidents.join(runs, "run_id", "inner").select(
         *CELL,

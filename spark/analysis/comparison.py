@@ -17,6 +17,7 @@ from spark.analysis.groups import settings
 from spark.analysis.quantiles import Counts, Key
 from spark.analysis.ranks import Reals, end_of
 from spark.analysis.recovery import MESSAGES, KeyedGroup
+from spark.analysis.replay import usual
 from spark.analysis.replicates import CONFIDENCE, Cell
 from spark.analysis.results import Comparison
 
@@ -40,11 +41,7 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
 
 def pairs(groups: Iterable[KeyedGroup]) -> list[Pair]:
     """Return all pairs of groups that differ in one setting, the profile being one too."""
-    told = [
-        (group, {**settings(group.parameters), "profile": group.profile})
-        for group in groups
-        if group.parameters is not None
-    ]
+    told = _settings([group for group in groups if group.parameters is not None])
     families: dict[tuple[object, ...], list[tuple[str, int]]] = {}
     for group, own in told:
         for key, value in own.items():
@@ -59,6 +56,20 @@ def pairs(groups: Iterable[KeyedGroup]) -> list[Pair]:
             for (base, base_key), (value, key) in combinations(ranked, 2)
         ]
     return found
+
+
+def _settings(groups: list[KeyedGroup]) -> list[tuple[KeyedGroup, dict[str, str]]]:
+    """Return the settings of each group: what one does not say is as usual, if others say it."""
+    said: dict[tuple[str, str], set[str]] = {}
+    for group in groups:
+        said.setdefault((group.source, group.scenario), set()).update(settings(group.parameters))
+    told = []
+    for group in groups:
+        known = usual(group.scenario)
+        others = {key: known[key] for key in said[group.source, group.scenario] if key in known}
+        own = {**others, **settings(group.parameters), "profile": group.profile}
+        told.append((group, own))
+    return told
 
 
 def _order(value: str) -> tuple[float, str]:

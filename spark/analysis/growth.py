@@ -88,6 +88,7 @@ class KeyedRise(msgspec.Struct, frozen=True, kw_only=True):
     n_max: int
     first: float | None
     last: float | None
+    range: float | None
     change: float | None
     change_low: float | None
     change_high: float | None
@@ -163,6 +164,7 @@ def rise(of: Series) -> KeyedRise:
         n_max=int(of.sizes[-1]),
         first=first if np.isfinite(first) else None,
         last=last if np.isfinite(last) else None,
+        range=None if change is None else float(np.ptp(of.values)) / first,
         change=change,
         change_low=low,
         change_high=high,

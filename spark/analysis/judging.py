@@ -15,6 +15,7 @@ from spark.analysis.results import Fit, Growth, Judgement, Law, Rise
 
 EVIDENCE = 5.0
 NEGLIGIBLE = 0.10  #: a change below this share, from the smallest size on, is called flat
+ROUGH = 0.5  #: sizes that differ by more than this share are not called flat
 FEWEST_SIZES = 3
 MAJORITY = 0.5  #: share of the replicates in which a law must be the best
 
@@ -60,8 +61,13 @@ def judge(rise: Rise, fits: Sequence[Fit]) -> Judgement:
         (fit for fit in fits if fit.law is not Law.CONSTANT), key=lambda fit: fit.criterion
     )
     by_law = {fit.law: fit for fit in fits}
-    told = f"measured {change_of(rise)} {_span(rise)}"
-    if _is_flat(growing) or (_is_flat(by_law[Law.LOG]) and Law.CONSTANT in laws):
+    told = f"measured {_span(rise)}: {change_of(rise)}"
+    is_flat = _is_flat(growing) or (_is_flat(by_law[Law.LOG]) and Law.CONSTANT in laws)
+    if _is_rough(rise) if is_flat else Law.CONSTANT in laws and is_change(rise):
+        words = f"it changes, and none of the laws explains how ({told})"
+        question = _sweep("more sizes", _doubled(rise))
+        return _verdict(rise, Growth.UNEXPLAINED, laws, words, question)
+    if is_flat:
         return _verdict(rise, Growth.FLAT, laws, f"flat: does not grow with n ({told})")
     if Law.CONSTANT in laws:
         words = (
@@ -83,13 +89,20 @@ def judge(rise: Rise, fits: Sequence[Fit]) -> Judgement:
     return _verdict(rise, Growth.UNDECIDED, laws, words, _sweep("larger rings", _further(rise)))
 
 
+def is_change(rise: Rise | Judgement) -> bool:
+    """Say whether the interval of what was measured leaves out that nothing has changed."""
+    if rise.change_low is None or rise.change_high is None:
+        return False
+    return not rise.change_low <= 0 <= rise.change_high
+
+
 def change_of(rise: Rise | Judgement) -> str:
     """Return a measured change with its interval; its base is the value at the smallest size."""
     if rise.change is None:
         return f"from {_shown(rise, rise.first)} to {_shown(rise, rise.last)}"
     if rise.change_low is None or rise.change_high is None:
         return f"{rise.change:+.0%}"
-    return f"{rise.change:+.0%} (95 % interval {rise.change_low:+.0%} to {rise.change_high:+.0%})"
+    return f"{rise.change:+.0%}, 95 % interval {rise.change_low:+.0%} to {rise.change_high:+.0%}"
 
 
 def rate_of(fit: Fit) -> str:
@@ -123,7 +136,11 @@ def _too_few(rise: Rise) -> Judgement:
 def _verdict(
     rise: Rise, growth: Growth, laws: tuple[Law, ...], words: str, question: str | None = None
 ) -> Judgement:
-    own = {name: getattr(rise, name) for name in rise.__struct_fields__ if name != "sizes"}
+    own = {
+        name: getattr(rise, name)
+        for name in rise.__struct_fields__
+        if name in Judgement.__struct_fields__
+    }
     return Judgement(
         **own,
         growth=growth,
@@ -141,6 +158,13 @@ def _is_flat(fit: Fit) -> bool:
         return abs(fit.change) < NEGLIGIBLE
     ends = (fit.change_low, fit.change_high)
     return all(end is not None and abs(end) < NEGLIGIBLE for end in ends)
+
+
+def _is_rough(rise: Rise) -> bool:
+    """Say whether sizes differ by much, whatever a law makes of them."""
+    ends = (rise.change_low or 0.0, rise.change_high or 0.0)
+    is_far = is_change(rise) and min(map(abs, ends)) >= NEGLIGIBLE
+    return is_far or (rise.range or 0.0) > ROUGH
 
 
 def _law_range(fit: Fit) -> str:

@@ -115,7 +115,8 @@ def errors_of(over: Reals, still: Reals) -> Reals:
     """Return the standard error of the logarithm of a survival curve at the end of each bucket.
 
     The rows are clusters, whose members share their luck: the estimate is that of Williams (1995),
-    with m / (m - 1) for m clusters. It is not a number for one cluster, and where nothing is left.
+    with m / (m - 1) for m clusters; but never less than Greenwood's, as it would be where one
+    cluster has nearly all. It is not a number for one cluster, and where nothing is left.
     """
     clusters = len(over)
     if clusters < 2:
@@ -130,8 +131,12 @@ def errors_of(over: Reals, still: Reals) -> Reals:
     terms = np.divide(over - expected, left, out=np.full_like(over, np.nan), where=left > 0)
     terms[:, all_over == 0] = 0.0
     sums = terms.cumsum(axis=1)
-    found: Reals = np.sqrt((sums**2).sum(axis=0) * clusters / (clusters - 1))
-    return found
+    found = (sums**2).sum(axis=0) * clusters / (clusters - 1)
+    alone = np.divide(
+        all_over, all_at_risk * left, out=np.zeros_like(all_over), where=all_at_risk * left > 0
+    )
+    errors: Reals = np.sqrt(np.maximum(found, alone.cumsum()))
+    return errors
 
 
 def _following(over: Reals) -> Wholes:

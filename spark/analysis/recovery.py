@@ -125,9 +125,15 @@ def facts(data: Dataset) -> DataFrame:
         fn.countDistinct("seed").alias("seeds"),
         fn.sort_array(fn.collect_set("version")).alias("versions"),
     )
-    known = data.runs.select("run_id", fn.lit(True).alias("known"))
-    incidents = data.incidents.join(known, on="run_id", how="left").agg(
-        fn.count("*").alias("incidents"), fn.count_if(fn.col("known").isNull()).alias("strays")
+    simulated = fn.col("source") == Source.SIMULATOR.value
+    known = data.runs.select("run_id", simulated.alias("simulated"))
+    per_run = data.incidents.groupBy("run_id").agg(fn.count("*").alias("told"))
+    incidents = per_run.join(known, on="run_id", how="full").agg(
+        fn.coalesce(fn.sum("told"), fn.lit(0)).alias("incidents"),
+        fn.coalesce(fn.sum(fn.when(fn.col("simulated").isNull(), fn.col("told"))), fn.lit(0)).alias(
+            "strays"
+        ),
+        fn.count_if(fn.col("simulated") & fn.col("told").isNull()).alias("bare"),
     )
     return expect(runs.crossJoin(incidents), Facts)
 

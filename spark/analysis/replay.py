@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 import msgspec
 
@@ -51,6 +52,7 @@ def command(group: Group, n: int | None, seed: int | None) -> str | None:
 _USUAL = {"crash_share": "0.05", "crash_mode": "power", "chords": "rank", "gap_rule": "widest"}
 
 
+@cache
 def usual(scenario: str) -> Mapping[str, str]:
     """Return what the settings of a scenario are if nobody changes them.
 

@@ -19,6 +19,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     versions: tuple[str, ...]  #: of the chordal that wrote the rows
     incidents: int
     strays: int  #: incidents whose run is not in the data set; they enter nowhere
+    bare: int = 0  #: simulated runs without a single incident
 
 
 class Counts(Grouped, frozen=True, kw_only=True):
@@ -129,6 +130,7 @@ class Growth(enum.StrEnum):
     TOO_FEW = "too_few_sizes"
     FLAT = "flat"
     UNCLEAR = "unclear"  #: perhaps it does not grow at all
+    UNEXPLAINED = "unexplained"  #: it changes, and none of the laws says how
     FALLING = "falling"
     LOG = "log"
     LOG_SQUARED = "log_squared"
@@ -166,6 +168,7 @@ class Rise(Grouped, frozen=True, kw_only=True):
     n_max: int
     first: float | None
     last: float | None
+    range: float | None  #: largest value less the smallest, of all sizes, as a share of ``first``
     change: float | None
     change_low: float | None
     change_high: float | None

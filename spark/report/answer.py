@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from overlay.trace_schema import Source
 from spark.analysis.analysis import Analysis
 from spark.analysis.groups import Group, settings
-from spark.analysis.judging import FEWEST_SIZES, change_of, rate_of
+from spark.analysis.judging import FEWEST_SIZES, change_of, is_change, rate_of
 from spark.analysis.recovery import MESSAGES
 from spark.analysis.replay import departures, usual
 from spark.analysis.results import Comparison, Growth, Judgement, Quantiles
@@ -235,10 +235,12 @@ def _from_to(verdict: Judgement) -> str:
         return "is not reached at all sizes"
     unit = "" if verdict.measure == MESSAGES else " s"
     values = f"from {shown(verdict.first)} to {shown(verdict.last)}{unit}"
-    ends = (verdict.change_low, verdict.change_high)
-    is_told = None not in ends and not (verdict.change_low or 0) <= 0 <= (verdict.change_high or 0)
-    verb = "goes" if not is_told else "rises" if verdict.last > verdict.first else "falls"
-    return f"{verb} {values}" + (f" ({change_of(verdict)})" if verdict.change is not None else "")
+    verb = "go" if not is_change(verdict) else "rise" if verdict.last > verdict.first else "fall"
+    if verdict.measure != MESSAGES:  # which are many
+        verb = {"go": "goes"}.get(verb, f"{verb}s")
+    if verdict.change is None:
+        return f"{verb} {values}"
+    return f"{verb} {values} ({change_of(verdict)})"
 
 
 def _law(analysis: Analysis, verdict: Judgement) -> str:
@@ -255,6 +257,8 @@ def _law(analysis: Analysis, verdict: Judgement) -> str:
             return "These are too few sizes to say by which law it grows."
         case Growth.UNCLEAR:
             return "These sizes and seeds cannot tell whether it grows."
+        case Growth.UNEXPLAINED:
+            return "None of the laws explains how the median changes."
         case Growth.FALLING:
             return "The median falls as the ring grows."
         case Growth.UNDECIDED:

@@ -14,7 +14,7 @@ from spark.analysis.results import Churn, Comparison, Fit, Quantiles, Survival
 
 _STEPS = 60
 #: A fitted law stands out from the points that it runs through.
-FITTED = Look("#D55E00", "", "--")
+FITTED = Look(DARK, "", "--")
 
 
 def lead_plot(name: str, lines: Mapping[str, Sequence[Quantiles]], fits: Sequence[Fit]) -> str:
@@ -31,7 +31,10 @@ def lead_plot(name: str, lines: Mapping[str, Sequence[Quantiles]], fits: Sequenc
         sizes = [row.n for rows in lines.values() for row in rows if row.n is not None]
         for index, (label, rows) in enumerate(lines.items()):
             own = f" ({label})" if label else ""
-            _with_intervals(axes, rows, "p50", look(2 * index), f"median{own}")
+            # A law that runs through the points takes the place of the line between them.
+            joined = bool(index) or not fits
+            seen = look(index + min(index, 1))  # the second look is for 99 of 100
+            _with_intervals(axes, rows, "p50", seen, f"median{own}", joined=joined)
             if not index:
                 _with_intervals(axes, rows, "p99", look(1), f"99 of 100{own}")
         for fit in fits:

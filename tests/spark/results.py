@@ -113,6 +113,7 @@ def rise(group: Group, measure: str, quantile: str, first: float, last: float) -
         n_max=SIZES[-1],
         first=first,
         last=last,
+        range=abs(change),
         change=change,
         change_low=change * 0.9,
         change_high=change * 1.1,

@@ -64,6 +64,7 @@ def measured(fit: Fit, **changes: object) -> Rise:
         n_max=fit.n_max,
         first=1.0,
         last=1.5,
+        range=0.5,
         change=0.5,
         change_low=0.4,
         change_high=0.6,
@@ -107,26 +108,36 @@ def test_a_law_that_most_replicates_do_not_have_is_not_named_alone() -> None:
 
 
 def test_what_changes_by_less_than_a_tenth_is_flat_however_sure_the_law_is() -> None:
-    verdict = judge(fits({Law.LOG: 10.0}, change=(0.02, 0.09)))
+    little = {"change": 0.05, "change_low": 0.01, "change_high": 0.09}
+    verdict = judge(fits({Law.LOG: 10.0}, change=(0.02, 0.09)), **little)
     assert verdict.growth is Growth.FLAT
-    assert judge(fits({Law.LOG: 10.0}, change=(0.02, 0.11))).growth is Growth.LOG
+    assert judge(fits({Law.LOG: 10.0}, change=(0.02, 0.11)), **little).growth is Growth.LOG
 
 
 def test_where_a_constant_may_do_and_the_change_may_be_large_nobody_can_tell() -> None:
-    verdict = judge(fits({Law.CONSTANT: 10.0, Law.LOG: 10.5}, change=(-0.05, 0.4)))
+    ends = {"change_low": -0.1, "change_high": 1.1}
+    verdict = judge(fits({Law.CONSTANT: 10.0, Law.LOG: 10.5}, change=(-0.05, 0.4)), **ends)
     assert verdict.growth is Growth.UNCLEAR
     assert "between -5% and +40%" in verdict.words
-    assert "measured +50% (95 % interval +40% to +60%) from n = 64 to n = 16,384" in verdict.words
+    assert "measured from n = 64 to n = 16,384: +50%, 95 % interval -10% to +110%" in verdict.words
     assert verdict.question == "more seeds: --nodes 64,1024,16384 --seeds 40"
-    sure = judge(fits({Law.CONSTANT: 10.0, Law.LOG: 10.5}, change=(-0.05, 0.05)))
+    sure = judge(fits({Law.CONSTANT: 10.0, Law.LOG: 10.5}, change=(-0.05, 0.05)), **ends)
     assert sure.growth is Growth.FLAT
+
+
+def test_what_changes_as_no_law_has_it_is_not_called_flat() -> None:
+    flat = fits({Law.CONSTANT: 10.0, Law.LOG: 10.5}, change=(-0.05, 0.05))
+    for changes in ({"range": 4.0, "change_low": -0.1}, {"change_low": 0.4}):
+        verdict = judge(flat, **changes)
+        assert verdict.growth is Growth.UNEXPLAINED
+        assert "none of the laws explains how" in verdict.words
 
 
 def test_what_falls_is_said_to_fall() -> None:
     fell = {"last": 0.6, "change": -0.4, "change_low": -0.5, "change_high": -0.3}
     verdict = judge(fits({Law.LOG: 10.0}, change=(-0.5, -0.3), slope=-0.1), **fell)
     assert verdict.growth is Growth.FALLING
-    assert verdict.words.startswith("falls as n grows: measured -40% (95 % interval -50% to -30%)")
+    assert verdict.words.startswith("falls as n grows: measured from n = 64 to n = 16,384: -40%, ")
 
 
 def test_two_sizes_are_too_few() -> None:

@@ -7,7 +7,6 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -21,9 +20,10 @@ from spark.analysis.frames import expect
 from spark.analysis.quantiles import QUANTILES, CellQuantiles, buckets, cell_quantiles, counts
 from spark.analysis.ranks import Reals, errors_of, quantiles_of
 from spark.analysis.recovery import Measured
-from spark.analysis.replicates import BOOTSTRAPPED, REPLICATES, Cell, Replicates, _draw, cells
+from spark.analysis.replicates import BOOTSTRAPPED, REPLICATES
 from spark.analysis.results import Law
 from spark.dataset.column_types import spark_schema
+from tests.spark.cells import cell, drawn
 
 pytestmark = pytest.mark.spark
 
@@ -88,23 +88,24 @@ def test_quantiles_of_awkward_values_are_those_of_numpy(spark: SparkSession) -> 
 def test_open_ones_are_at_risk_for_as_long_as_they_were_seen(spark: SparkSession) -> None:
     rng = random.Random(8)
     rows = []
+    both: list[dict[bool, list[float]]] = []
     for key in range(4):
+        sides: dict[bool, list[float]] = {True: [], False: []}
+        both.append(sides)
         for at in range(300):
             over = rng.random() > 0.2 * key
             seconds = rng.lognormvariate(0, 1) * (1 if over else 2)
             value = round(seconds * 1000) * 10**6
             own = {"group_key": key, "size": 64, "unit": at % 5, "measure": "total"}
             rows.append({**own, "value": value, "over": over})
+            sides[over].append(value)
     table = pa.Table.from_pylist(rows, arrow_schema(Measured))
     found = found_in(spark.createDataFrame(table, spark_schema(Measured)))
     for key in range(4):
-        over, still = (
-            [r["value"] for r in rows if r["group_key"] == key and r["over"] is is_over]
-            for is_over in (True, False)
-        )
+        ended, still = both[key][True], both[key][False]
         assert (found[key].mean is None) is bool(still)
         for name, share in QUANTILES.items():
-            expected = quantile_with_open(over, still, share)
+            expected = quantile_with_open(ended, still, share)
             mine = getattr(found[key], name)
             if math.isinf(expected):
                 assert mine is None
@@ -128,51 +129,10 @@ def test_buckets_never_fall_while_values_grow(spark: SparkSession) -> None:
     assert all(most - least <= 0.012 * abs(most) + 1 for least, most in ends)
 
 
-def drawn(by_unit: Sequence[Sequence[float]], measure: str = "total") -> pa.Table:
-    """Return the replicates of a cell in which each value has a bucket of its own."""
-    values = sorted({value for unit in by_unit for value in unit})
-    rows = [
-        {
-            "group_key": 1,
-            "size": 64,
-            "measure": measure,
-            "unit": at,
-            "bucket": values.index(value),
-            "over": unit.count(value),
-            "still": 0,
-            "least": value,
-            "most": value,
-        }
-        for at, unit in enumerate(by_unit)
-        for value in sorted(set(unit))
-    ]
-    return _draw(pa.Table.from_pylist(rows))
-
-
-def joined(by_unit: Sequence[Sequence[float]]) -> Cell:
-    """Return a cell with its replicates, of messages."""
-    values = [value for unit in by_unit for value in unit]
-    (told,) = drawn(by_unit, "messages").to_pylist()
-    row = CellQuantiles(
-        group_key=1,
-        size=64,
-        measure="messages",
-        count=len(values),
-        open=0,
-        mean=float(np.mean(values)),
-        max=max(values),
-        least=min(values),
-        most=max(values),
-        **{name: quantile(values, share) for name, share in QUANTILES.items()},
-    )
-    (cell,) = cells([row], {(1, 64, "messages"): msgspec.convert(told, Replicates)})
-    return cell
-
-
 def test_two_seeds_with_an_incident_each_have_the_interval_between_them() -> None:
-    cell = joined([[1.0], [3.0]])
-    assert cell.at["p95"] == pytest.approx(2.9)
-    assert cell.ends("p95") == (1.0, 3.0)
+    own = cell([[1.0], [3.0]])
+    assert own.at["p95"] == pytest.approx(2.9)
+    assert own.ends("p95") == (1.0, 3.0)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 20])
@@ -181,13 +141,13 @@ def test_no_interval_leaves_the_data(count: int, clusters: int) -> None:
     rng = random.Random(count)
     by_unit = [[rng.paretovariate(1) for _ in range(count)] for _ in range(clusters)]
     values = [value for unit in by_unit for value in unit]
-    cell = joined(by_unit)
+    own = cell(by_unit)
     for name in BOOTSTRAPPED:
-        low, high = cell.ends(name)
+        low, high = own.ends(name)
         assert low is not None
         assert high is not None
-        assert min(values) <= low <= cell.at[name] + 1e-9
-        assert cell.at[name] - 1e-9 <= high <= max(values)
+        assert min(values) - 1e-9 <= low <= own.at[name] + 1e-9
+        assert own.at[name] - 1e-9 <= high <= max(values) + 1e-9
 
 
 def test_replicates_interpolate_as_the_estimate_does() -> None:
@@ -228,7 +188,7 @@ def test_intervals_cover_as_often_as_those_of_numpy() -> None:
     truth, hits, theirs = math.exp(0.0), 0, 0
     for _ in range(60):
         seeds = [list(luck * random.lognormal(0, 0.3, 3)) for luck in random.lognormal(0, 0.1, 5)]
-        low, high = joined(seeds).ends("p50")
+        low, high = cell(seeds).ends("p50")
         assert low is not None
         assert high is not None
         hits += low <= truth <= high
