@@ -279,7 +279,7 @@ def _numbers(
     slow = "not reached" if last.p99 is None else f"{shown(last.p99)} s"
     median = Number(
         "not reached" if last.p50 is None else f"{shown(last.p50)} s",
-        f"median {what}, {n} ({_sure(last)}); 99 of 100: {slow}",
+        f"median {what}, {n}{_sure(last)}; 99 of 100: {slow}",
     )
     still, of = _counted(own)
     never = Number(f"{still:,} of {of:,}", "failures were not seen repaired")
@@ -294,8 +294,10 @@ def _numbers(
 
 
 def _sure(row: Quantiles) -> str:
+    if row.p50 is None:
+        return ""
     told = interval(row.p50_low, row.p50_high)
-    return "one seed: no interval" if row.p50_low is None else f"95 % interval {told}"
+    return " (one seed: no interval)" if row.p50_low is None else f" (95 % interval {told})"
 
 
 def _verdict(

@@ -207,7 +207,7 @@ def _band(axes: Axes, fit: Fit, seen: Look, *, thin: bool = False, label: str = 
         *(steps, values),
         linestyle=":" if thin else "--",
         color=seen.colour,
-        linewidth=1 if thin else 2,
+        linewidth=1 if thin else 1.6,
         zorder=3,
         label=label or f"{fit.law} ({fit.quantile})",
     )
@@ -218,4 +218,4 @@ def _band(axes: Axes, fit: Fit, seen: Look, *, thin: bool = False, label: str = 
     reach = [1.96 * math.sqrt(max(a + 2 * x(n) * ab + x(n) ** 2 * b, 0.0)) for n in steps]
     below = [value - width for value, width in zip(values, reach, strict=True)]
     above = [value + width for value, width in zip(values, reach, strict=True)]
-    axes.fill_between(steps, below, above, color=seen.colour, alpha=0.25, linewidth=0, zorder=1)
+    axes.fill_between(steps, below, above, color=seen.colour, alpha=0.3, linewidth=0, zorder=1)
