@@ -68,7 +68,7 @@ def planted(laws: Mapping[int, str], seed: int) -> pa.Table:
                     }
                 )
             )
-    return pa.concat_tables(parts)
+    return pa.concat_tables(parts).combine_chunks()
 
 
 def verdicts(spark: SparkSession, rows: pa.Table) -> dict[tuple[int, str], Judgement]:
@@ -123,7 +123,7 @@ def main() -> int:
         for quantile in ("p50", "p99"):
             told = Counter(told_as(found[k, quantile]) for k, own in keys.items() if own == law)
             right = told["flat" if law == "constant" else law]
-            unsure = sum(told[word] for word in ("undecided", "unclear"))
+            unsure = sum(told[word] for word in ("undecided", "unclear", "unexplained"))
             wrong = arguments.sets - right - unsure
             shares = ", ".join(f"{word} {count}" for word, count in told.most_common())
             bars.note(f"{law} ({quantile}): {shares}")

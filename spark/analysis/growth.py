@@ -22,13 +22,14 @@ the sizes at which it is reached would be told of all.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
 import msgspec
 import numpy as np
 
+from spark.analysis.judging import FUNCTIONS
 from spark.analysis.ranks import Reals, end_of
 from spark.analysis.replicates import CONFIDENCE, Cell
 from spark.analysis.results import Law
@@ -37,13 +38,6 @@ FITTED = ("p50", "p99")  #: the quantiles whose growth is asked for
 #: No quantile is taken to be known better than this share of it.
 _FINEST = 1e-4
 _PARAMETERS = {law: 1 if law is Law.CONSTANT else 2 for law in Law}
-_FUNCTIONS: Mapping[Law, Callable[[Reals], Reals]] = {
-    Law.CONSTANT: np.zeros_like,
-    Law.LOG: np.log2,
-    Law.LOG_SQUARED: lambda n: np.log2(n) ** 2,
-    Law.SQRT: np.sqrt,
-    Law.LINEAR: lambda n: n,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +221,7 @@ def _finite(draws: Reals) -> Reals:
 
 
 def _solved(law: Law, sizes: Reals, values: Reals, weights: Reals) -> _Solved:
-    x = _FUNCTIONS[law](sizes)
+    x = np.array([FUNCTIONS[law](n) for n in sizes])
     total = weights.sum()
     mean = values @ weights / total
     centred = x - x @ weights / total

@@ -63,7 +63,8 @@ def judge(rise: Rise, fits: Sequence[Fit]) -> Judgement:
     by_law = {fit.law: fit for fit in fits}
     told = f"measured {_span(rise)}: {change_of(rise)}"
     is_flat = _is_flat(growing) or (_is_flat(by_law[Law.LOG]) and Law.CONSTANT in laws)
-    if _is_rough(rise) if is_flat else Law.CONSTANT in laws and is_change(rise):
+    is_rough = is_flat and (rise.range or 0.0) > ROUGH
+    if is_rough or ((is_flat or Law.CONSTANT in laws) and _is_far(rise)):
         words = f"it changes, and none of the laws explains how ({told})"
         question = _sweep("more sizes", _doubled(rise))
         return _verdict(rise, Growth.UNEXPLAINED, laws, words, question)
@@ -160,11 +161,10 @@ def _is_flat(fit: Fit) -> bool:
     return all(end is not None and abs(end) < NEGLIGIBLE for end in ends)
 
 
-def _is_rough(rise: Rise) -> bool:
-    """Say whether sizes differ by much, whatever a law makes of them."""
+def _is_far(rise: Rise) -> bool:
+    """Say whether what was measured changes by more than is negligible, whatever its seeds."""
     ends = (rise.change_low or 0.0, rise.change_high or 0.0)
-    is_far = is_change(rise) and min(map(abs, ends)) >= NEGLIGIBLE
-    return is_far or (rise.range or 0.0) > ROUGH
+    return is_change(rise) and min(map(abs, ends)) >= NEGLIGIBLE
 
 
 def _law_range(fit: Fit) -> str:

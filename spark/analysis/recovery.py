@@ -109,13 +109,6 @@ def keyed_groups(runs: DataFrame) -> DataFrame:
     return expect(grouped(runs).select("group_key", *GROUP).distinct(), KeyedGroup)
 
 
-def named(frame: DataFrame, groups: DataFrame) -> DataFrame:
-    """Return the rows of a small ``frame`` with the columns of their groups, and with n."""
-    n = fn.when(fn.col("size") != UNKNOWN, fn.col("size"))
-    told = frame.withColumn("n", n) if "size" in frame.columns else frame
-    return told.join(fn.broadcast(groups), "group_key", "inner")
-
-
 def facts(data: Dataset) -> DataFrame:
     """Return the one row of ``results.Facts``."""
     runs = data.runs.agg(

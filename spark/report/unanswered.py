@@ -21,7 +21,7 @@ def questions(analysis: Analysis) -> list[str]:
 
 
 def _questions(analysis: Analysis) -> Iterator[str]:
-    if not any(count.broker_failed for count in analysis.counts):
+    if not any(row.count + row.open for row in analysis.quantiles):
         yield "How rings recover: chordal recovery sweep --out DIR"
         return
     told = names(analysis.groups)
@@ -78,7 +78,7 @@ def footnotes(analysis: Analysis) -> list[str]:
     found = []
     told = names(analysis.groups)
     measured = {(row.group, row.measure) for row in analysis.quantiles if row.count}
-    failed = {count.group for count in analysis.counts if count.broker_failed}
+    failed = {row.group for row in analysis.quantiles if row.count + row.open}
     for group in analysis.groups:
         missing = [name for name in MEASURES if (group, name) not in measured]
         if group not in failed:
