@@ -36,7 +36,7 @@ class KeyedChurn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def churn(incidents: DataFrame, runs: DataFrame) -> DataFrame:
-    """Return rows of :class:`KeyedChurn`: one a cell.
+    """Return rows of :class:`KeyedChurn`: one a cell in which there are incidents.
 
     ``runs`` are rows of ``recovery.KeyedRun`` with ``source`` and ``duration_ns``.
     """
@@ -63,7 +63,8 @@ def churn(incidents: DataFrame, runs: DataFrame) -> DataFrame:
     )
     hours = fn.col("broker_hours")
     counts = ["failures", "covered", "open", "false_suspicions", "false_deaths"]
-    rows = lived.join(seen, list(CELL), "left").fillna(0, [*counts, "alone", "overlapping"])
+    # Where no run has an incident, nothing tells a calm ring from rows that are missing.
+    rows = lived.join(seen, list(CELL), "inner").fillna(0, [*counts, "alone", "overlapping"])
     told = rows.withColumns(
         {
             "failures_per_broker_hour": fn.col("failures") / hours,
