@@ -65,7 +65,7 @@ def judge(rise: Rise, fits: Sequence[Fit]) -> Judgement:
     is_flat = _is_flat(growing) or (_is_flat(by_law[Law.LOG]) and Law.CONSTANT in laws)
     is_rough = is_flat and (rise.range or 0.0) > ROUGH
     if is_rough or ((is_flat or Law.CONSTANT in laws) and _is_far(rise)):
-        words = f"it changes, and none of the laws explains how ({told})"
+        words = f"it changes, but by which law cannot be told ({told})"
         question = _sweep("more sizes", _doubled(rise))
         return _verdict(rise, Growth.UNEXPLAINED, laws, words, question)
     if is_flat:

@@ -130,7 +130,7 @@ class Growth(enum.StrEnum):
     TOO_FEW = "too_few_sizes"
     FLAT = "flat"
     UNCLEAR = "unclear"  #: perhaps it does not grow at all
-    UNEXPLAINED = "unexplained"  #: it changes, and none of the laws says how
+    UNEXPLAINED = "unexplained"  #: it changes, but by which law cannot be told
     FALLING = "falling"
     LOG = "log"
     LOG_SQUARED = "log_squared"

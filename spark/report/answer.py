@@ -258,7 +258,7 @@ def _law(analysis: Analysis, verdict: Judgement) -> str:
         case Growth.UNCLEAR:
             return "These sizes and seeds cannot tell whether it grows."
         case Growth.UNEXPLAINED:
-            return "None of the laws explains how the median changes."
+            return "By which law the median changes cannot be told."
         case Growth.FALLING:
             return "The median falls as the ring grows."
         case Growth.UNDECIDED:

@@ -88,9 +88,13 @@ def some(n: int) -> float:
 SHAPES: dict[str, tuple[Callable[[int], float], Callable[[int], float], str]] = {
     "rising": (lambda n: 0.3 * math.log2(n), some, "The median grows like log n: +0."),
     "falling": (lambda n: 3 - 0.2 * math.log2(n), some, "The median falls as the ring grows."),
-    "falling far": (lambda n: 1000 / n**2, some, "None of the laws explains"),
+    "falling far": (lambda n: 1000 / n**2, some, "By which law the median changes cannot be told"),
     "flat": (lambda n: 1.0, some, "The median does not grow with the ring."),
-    "broken": (lambda n: 5.0 if n == 256 else 1.0, some, "None of the laws explains"),
+    "broken": (
+        lambda n: 5.0 if n == 256 else 1.0,
+        some,
+        "By which law the median changes cannot be told",
+    ),
     "censored": (lambda n: 1.0, lambda n: 0.9 * (n > 64), "How that grows cannot be told"),
     "censored more and more": (
         lambda n: 1.0,
@@ -111,7 +115,7 @@ def test_it_is_told_for_what_it_is(shape: str) -> None:
     page = pages.page(pages.outline(found, "chordal recovery analyze data --out report"))
     falls = [int(at.replace(",", "")) for at in re.findall(r"[-−]([\d,]+)%", page)]
     assert max(falls, default=0) <= 100
-    assert not re.search(r"\b(nan|inf|None(?! of))\b", page)
+    assert not re.search(r"\b(nan|inf|None)\b", page)
     open_ones = sum(row.open for row in found.quantiles)
     total = open_ones + sum(row.count for row in found.quantiles)
     first = (
