@@ -9,7 +9,7 @@ from spark.analysis.analysis import Analysis
 from spark.analysis.groups import Group, names, settings
 from spark.analysis.recovery import MESSAGES
 from spark.analysis.replay import usual
-from spark.analysis.results import Comparison, Fit, Judgement, Quantiles
+from spark.analysis.results import Comparison, Fit, Growth, Judgement, Law, Quantiles
 from spark.report import plots
 from spark.report.answer import is_condition
 from spark.report.outline import Block, Figure, Heading, Listed, Paragraph
@@ -34,7 +34,7 @@ def lead(analysis: Analysis, group: Group | None) -> Figure | None:
     lines = {told[g]: rows for g in chosen if (rows := sized(analysis, g, "total"))}
     if told[group] not in lines:
         return None
-    fits = _supported(analysis, group, "total", "p50")[:1]
+    fits = _told_law(analysis, group)
     svg = plots.lead_plot("lead", lines, fits)
     left = len(alike) - len(chosen)
     dropped = f" {left} more settings are in the tables." if left > 0 else ""
@@ -49,6 +49,18 @@ def lead(analysis: Analysis, group: Group | None) -> Figure | None:
         f"seeds.{law}{missing}{dropped}"
     )
     return Figure(svg, caption)
+
+
+def _told_law(analysis: Analysis, group: Group) -> list[Fit]:
+    """Return the law of the median, if it can be told."""
+    key = (group, "total", "p50")
+    verdict = next((v for v in analysis.verdicts if (v.group, v.measure, v.quantile) == key), None)
+    untold = (Growth.UNCLEAR, Growth.UNDECIDED, Growth.UNEXPLAINED)
+    if verdict is None or verdict.growth in untold:
+        return []
+    found = _supported(analysis, *key)
+    flat = [fit for fit in found if fit.law is Law.CONSTANT and verdict.growth is Growth.FLAT]
+    return (flat or found)[:1]
 
 
 def _set_apart(group: Group, alike: list[Group]) -> str:

@@ -16,7 +16,7 @@ from spark.analysis.judging import judge_all
 from spark.analysis.recovery import GROUP
 from spark.analysis.replicates import BOOTSTRAPPED, Cell
 from spark.analysis.results import Fit, Quantiles, Rise
-from spark.report import pages
+from spark.report import pages, sections
 from spark.report.answer import answer
 from tests.spark import cells
 from tests.spark.results import SIMULATED, analysis
@@ -137,6 +137,16 @@ def test_noise_is_no_growth() -> None:
     text = answer(found).text
     assert "cannot tell" in text or "does not grow" in text
     assert "rises" not in text
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_drawn"), [("rising", True), ("flat", True), ("broken", False)]
+)
+def test_a_law_is_drawn_if_it_can_be_told(shape: str, is_drawn: bool) -> None:
+    found = told(planted(*SHAPES[shape][:2], 3))
+    drawn = sections.lead(found, SIMULATED)
+    assert drawn is not None
+    assert ("fitted to the median" in drawn.caption) is is_drawn
 
 
 def test_what_was_measured_is_told_beside_the_law() -> None:
