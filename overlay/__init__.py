@@ -5,7 +5,8 @@ The lowest package. It knows nothing of rings or events; see ``docs/architecture
 Words of all packages
     ``machine`` (inputs, effects, facts), ``ids``, ``address``, ``errors``, ``limits``,
     ``shares`` (whose it is, where there is only so much), ``rng``,
-    ``trace_schema`` (the columns of runs and incidents), ``wording``, ``release`` (which version
+    ``trace_schema`` (the columns of runs and incidents, and the phases of a repair),
+    ``quantiles`` (of times, some of which are not over), ``wording``, ``release`` (which version
     this is), ``circular`` (numbers without an end).
 The door
     ``driver`` runs a machine on trio.

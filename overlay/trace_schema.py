@@ -13,11 +13,15 @@ The trace is not the log: the log is for people, the trace is for the analysis a
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
-from overlay.ids import LinkClass
+from overlay.ids import NANOS_PER_SECOND, LinkClass
+from overlay.quantiles import quantile, quantile_with_open
 
 SCHEMA_VERSION = 1  #: of runs and incidents
 PROBE_VERSION = 1
@@ -80,6 +84,69 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     chords_repaired_ns: int | None  #: the last holder of a chord to the subject has replaced it
     messages: int  #: messages sent on account of this incident: tests, notices, new links
     witnesses: tuple[str, ...]  #: uids of those who answered a test, in order of their answers
+
+
+class Phase(NamedTuple):
+    """A part of a repair, between two columns of an incident."""
+
+    start: str
+    end: str
+    meaning: str
+
+
+#: The moments of a repair, as people say them.
+MOMENTS = {
+    "suspected_ns": "noticed",
+    "confirmed_ns": "confirmed",
+    "repaired_ns": "ring whole",
+    "chords_repaired_ns": "chords whole",
+}
+#: The phases of a repair, by name: the only table of them.
+PHASES = {
+    "detection": Phase("failed_ns", "suspected_ns", "from the failure to the first suspicion"),
+    "confirmation": Phase(
+        "suspected_ns", "confirmed_ns", "from the suspicion to the confirmed failure"
+    ),
+    "repair": Phase("confirmed_ns", "repaired_ns", "from the confirmation to the whole ring"),
+    "total": Phase("failed_ns", "repaired_ns", "recovery time, from the failure to the whole ring"),
+    "chords": Phase(
+        "failed_ns", "chords_repaired_ns", "from the failure to the last chord replaced"
+    ),
+}
+
+
+class Lasted(NamedTuple):
+    """How long something was seen, in seconds, and whether it was seen to end."""
+
+    seconds: float
+    is_over: bool
+
+
+def lasted(incident: Incident, start: str, end: str, until_ns: int | None) -> Lasted | None:
+    """Return how long an incident's phase took; None: it has not begun.
+
+    A phase that has no end was seen until the ring was whole, or else until the run was over. It is
+    infinite where ``until_ns``, the end of the run, is not known.
+    """
+    began, ended = getattr(incident, start), getattr(incident, end)
+    if began is None:
+        return None
+    if ended is not None:
+        return Lasted((ended - began) / NANOS_PER_SECOND, is_over=True)
+    whole = None if end == "chords_repaired_ns" else incident.repaired_ns
+    seen = until_ns if whole is None else whole
+    return Lasted(
+        math.inf if seen is None else max(0, seen - began) / NANOS_PER_SECOND, is_over=False
+    )
+
+
+def quantile_of(found: Iterable[Lasted], share: float) -> float:
+    """Return a quantile in seconds: infinite where it is not reached, NaN of nothing."""
+    known = list(found)
+    over = [each.seconds for each in known if each.is_over]
+    if len(over) == len(known):
+        return quantile(over, share)
+    return quantile_with_open(over, (each.seconds for each in known if not each.is_over), share)
 
 
 class Deed(msgspec.Struct, frozen=True, kw_only=True):

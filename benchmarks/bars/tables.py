@@ -10,6 +10,7 @@ from math import ceil, log2
 from benchmarks.bars.joins import grow
 from benchmarks.bars.rings import add_broker, draw_uid
 from overlay.ids import nanos
+from overlay.quantiles import quantile
 from overlay.rng import rng_for
 from ring.circle.greedy import distance, nearest
 from ring.config import LAN, ChordStrategy
@@ -103,7 +104,7 @@ class Hops:
 
     failed: float  #: share of pairs without a route
     mean: float
-    p99: int
+    p99: float
     longest: int
 
 
@@ -121,11 +122,10 @@ def measure(
         hops = route(tables, start, goal)
         if hops is not None:
             found.append(hops)
-    found.sort()
     if not found:
         return Hops(1.0, 0.0, 0, 0)
-    p99 = found[min(len(found) - 1, int(0.99 * len(found)))]
-    return Hops(1 - len(found) / pairs, sum(found) / len(found), p99, found[-1])
+    p99 = quantile(found, 0.99)
+    return Hops(1 - len(found) / pairs, sum(found) / len(found), p99, max(found))
 
 
 class WarmRing:

@@ -24,11 +24,11 @@ from pathlib import Path
 import trio
 
 from benchmarks.arguments import above, at_least, listed, one_of
-from benchmarks.campaigns.live.figures import quantile
 from benchmarks.report import Bars
 from benchmarks.stage.processes import Broker, Fleet, fleet, whole
 from benchmarks.stage.waiting import FIND_SECONDS
 from ges.client import Client, Gap, Subscription, connect
+from overlay.quantiles import quantile
 
 BROKERS = 5
 SUBSCRIBERS = 3

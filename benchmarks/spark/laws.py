@@ -14,6 +14,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Mapping
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -25,19 +26,19 @@ from benchmarks.report import Bars
 from benchmarks.spark.planted import LAWS, law_cells
 from overlay.ids import NANOS_PER_SECOND
 from spark.analysis import growth
-from spark.analysis.analyse import growth_points
-from spark.analysis.frames import collect
-from spark.analysis.judging import judge_all
-from spark.analysis.quantiles import buckets, cell_quantiles
+from spark.analysis.judging import judge
+from spark.analysis.quantiles import buckets, cell_quantiles, counts, pooled
 from spark.analysis.recovery import Measured
-from spark.analysis.replicates import replicates, with_replicates
-from spark.analysis.results import Fit, Judgement
+from spark.analysis.replicates import cells, drawn
+from spark.analysis.results import Fit, Judgement, Rise
 from spark.dataset.column_types import spark_schema
 from spark.runtime.session import open_session
 
 SIZES = tuple(2**power for power in range(6, 15))
 SEEDS, INCIDENTS, RISE, NOISE, LUCK = 20, 30, 1.0, 0.25, 0.04
 RIGHT, WRONG = 0.95, 0.02  #: shares of the data sets
+
+Row = TypeVar("Row", Rise, Fit)
 
 
 def planted(laws: Mapping[int, str], seed: int) -> pa.Table:
@@ -63,28 +64,34 @@ def planted(laws: Mapping[int, str], seed: int) -> pa.Table:
                         "unit": np.full(count, unit),
                         "measure": ["total"] * count,
                         "value": (seconds * NANOS_PER_SECOND).astype(np.int64),
+                        "over": [True] * count,
                     }
                 )
             )
-    return pa.concat_tables(parts)
+    return pa.concat_tables(parts).combine_chunks()
 
 
 def verdicts(spark: SparkSession, rows: pa.Table) -> dict[tuple[int, str], Judgement]:
     """Return what the analysis says of each data set, by its key and ``p50`` or ``p99``."""
     measured = spark.createDataFrame(rows, spark_schema(Measured)).persist()
     try:
-        found = cell_quantiles(measured, buckets(measured))
-        cells = with_replicates(found, replicates(measured)).persist()
-        fits = collect(growth.fits(growth_points(cells)), growth.KeyedFit)
-        cells.unpersist()
+        counted = buckets(measured, "unit").persist()
+        exact = cell_quantiles(measured, counts(pooled(counted)))
+        told = growth.series(cells(exact, drawn(counted)))
+        counted.unpersist()
     finally:
         measured.unpersist()
-    own = {"source": "simulator", "profile": "lan", "parameters": "{}"}
-    told = [
-        msgspec.convert({**msgspec.to_builtins(fit), **own, "scenario": str(fit.group_key)}, Fit)
-        for fit in sorted(fits, key=lambda fit: (fit.group_key, fit.quantile))
-    ]
-    return {(int(one.scenario), one.quantile): one for one in judge_all(told)}
+    return {
+        (each.group_key, each.quantile): judge(
+            _named(growth.rise(each), Rise), [_named(fit, Fit) for fit in growth.fits(each)]
+        )
+        for each in told
+    }
+
+
+def _named(row: growth.KeyedRise | growth.KeyedFit, record: type[Row]) -> Row:
+    own = {"source": "simulator", "scenario": "law", "profile": "lan", "parameters": "{}"}
+    return msgspec.convert({**msgspec.to_builtins(row), **own}, record)
 
 
 def told_as(verdict: Judgement) -> str:
@@ -116,7 +123,7 @@ def main() -> int:
         for quantile in ("p50", "p99"):
             told = Counter(told_as(found[k, quantile]) for k, own in keys.items() if own == law)
             right = told["flat" if law == "constant" else law]
-            unsure = sum(told[word] for word in ("undecided", "unclear"))
+            unsure = sum(told[word] for word in ("undecided", "unclear", "unexplained"))
             wrong = arguments.sets - right - unsure
             shares = ", ".join(f"{word} {count}" for word, count in told.most_common())
             bars.note(f"{law} ({quantile}): {shares}")

@@ -20,6 +20,7 @@ from benchmarks.report import Bars, print_line
 from ges.units.planner import UnitsConfig
 from ges.wire.delivered import Event
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos
+from overlay.quantiles import quantile
 from overlay.rng import rng_for
 from sims.experiments.service import Service
 from sims.world.clients import SimulatedClient
@@ -94,12 +95,6 @@ def measure(service: Service, count: int, seed: int) -> tuple[list[float], list[
                 service.run(0.05)
             found[covered].append(timer.took[-1])
     return found[0], found[1]
-
-
-def quantile(values: list[float], share: float) -> float:
-    """Return the value that this share of all does not exceed."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -187,7 +188,10 @@ def _as_json(record: Record, end: End) -> str:
         "run": record.run,
         "deeds": record.deeds,
         "incidents": record.incidents,
-        "seconds": {f"{kind}.{phase}": values for (kind, phase), values in phases.items()},
+        "seconds": {
+            f"{kind}.{phase}": [each.seconds if each.is_over else None for each in values]
+            for (kind, phase), values in phases.items()
+        },
         "interrupted": end.is_interrupted,
         "left": end.left,
         "files": {name: str(path) for name, path in record.files.items()},
@@ -198,15 +202,17 @@ def _as_json(record: Record, end: End) -> str:
 def _print(record: Record) -> None:
     from rich.table import Table
 
-    from ges.drills.figures import QUANTILES, measured, quantile, struck
+    from ges.drills.figures import QUANTILES, measured, struck
+    from overlay.trace_schema import quantile_of
 
     phases, strikes = measured(record.deeds, record.incidents), struck(record.deeds)
     if phases:
         table = Table("after", "phase", "seen", *QUANTILES, "max", box=None)
         for (kind, phase), values in phases.items():
-            shown = [quantile(values, q) for q in QUANTILES.values()]
-            numbers = (f"{value:.3f} s" for value in (*shown, max(values)))
-            table.add_row(kind, phase, f"{len(values)} of {strikes[kind]}", *numbers)
+            shown = (quantile_of(values, q) for q in (*QUANTILES.values(), 1.0))
+            numbers = (f"{value:.3f} s" if math.isfinite(value) else "-" for value in shown)
+            seen = sum(value.is_over for value in values)
+            table.add_row(kind, phase, f"{seen} of {strikes[kind]}", *numbers)
         console().print(table)
     if record.run is not None:
         for path in record.files.values():

@@ -177,8 +177,8 @@ async def dismiss(fleet: Fleet) -> Left:
 
 
 class _Spread(msgspec.Struct, frozen=True):
-    p50: float
-    max: float
+    p50: float | None
+    max: float | None
 
 
 class _Deliveries(msgspec.Struct, frozen=True):

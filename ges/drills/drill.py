@@ -25,7 +25,7 @@ from overlay.address import parse_url
 from overlay.errors import ChordalError
 from overlay.ids import NANOS_PER_SECOND, short
 from overlay.rng import rng_for
-from overlay.trace_schema import Deed, Incident
+from overlay.trace_schema import MOMENTS, Deed, Incident
 from overlay.wording import counted
 
 WHOLE_SECONDS = 60.0  #: for the ring to be whole again
@@ -361,12 +361,7 @@ def _told(step: Step) -> list[str]:
         rows = [row for row in step.incidents if row.subject in ends]
         told = [
             f"{words} after {(at - each.began_ns) / NANOS_PER_SECOND:.3f} s"
-            for words, name in (
-                ("noticed", "suspected_ns"),
-                ("confirmed", "confirmed_ns"),
-                ("ring whole", "repaired_ns"),
-                ("chords whole", "chords_repaired_ns"),
-            )
+            for name, words in MOMENTS.items()
             if (at := min((t for r in rows if (t := getattr(r, name)) is not None), default=None))
             is not None
         ]

@@ -5,58 +5,63 @@ The simulator's twin of a drill is measured by the same functions (:mod:`sims.tw
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
+import msgspec
+
 from ges.drills.plan import Means
-from overlay.ids import NANOS_PER_SECOND, Nanos
-from overlay.trace_schema import Deed, Incident
+from overlay.ids import Nanos
+from overlay.trace_schema import PHASES, Deed, Incident, Lasted, Phase, lasted
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
-#: Phases of each kind: name -> (start, end), columns of an incident; "began": of the strike itself.
-PHASES: Mapping[Means, Mapping[str, tuple[str, str]]] = {
-    Means.KILL: {
-        "detection": ("began", "suspected_ns"),
-        "confirmation": ("suspected_ns", "confirmed_ns"),
-        "repair": ("confirmed_ns", "repaired_ns"),
-        "total": ("began", "repaired_ns"),
-        "chords": ("began", "chords_repaired_ns"),
-    },
+#: Phases that are measured after each kind of strike.
+MEASURED: Mapping[Means, Sequence[str]] = {
+    Means.KILL: tuple(PHASES),
     # A broker that stands still, or a link, may be noticed and found to be none or a link: these
     # incidents have no moment in which the ring around them is whole.
-    Means.PAUSE: {
-        "detection": ("began", "suspected_ns"),
-        "confirmation": ("suspected_ns", "confirmed_ns"),
-    },
-    Means.CUT: {"detection": ("began", "suspected_ns")},
+    Means.PAUSE: ("detection", "confirmation"),
+    Means.CUT: ("detection",),
 }
 
-#: (kind, phase) -> seconds, one for each strike that got so far.
-Measured = Mapping[tuple[str, str], Sequence[float]]
+#: (kind, phase) -> how long it lasted, for each strike in which it began; the first phase begins
+#: with the strike, so a strike that nobody noticed is in it, and not over.
+Measured = Mapping[tuple[str, str], Sequence[Lasted]]
 
 
 def measured(deeds: Iterable[Deed], incidents: Iterable[Incident]) -> Measured:
-    """Return how long each phase took, of the incidents that the deeds led to."""
+    """Return how long each phase lasted, of all strikes in which it began."""
     by_subject: dict[tuple[str, str], list[Incident]] = defaultdict(list)
     for row in incidents:
         by_subject[row.run_id, row.subject].append(row)
     known = list(deeds)
     ends_at = _ends(known)
-    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    found: dict[tuple[str, str], list[Lasted]] = defaultdict(list)
     for deed in known:
         subjects = [deed.subject, *filter(None, [deed.other])]
         rows = [row for uid in subjects for row in by_subject[deed.run_id, uid]]
         incident = _of(deed, rows, ends_at.get((deed.run_id, deed.step)))
-        for phase, (start, end) in PHASES[Means(deed.kind)].items():
-            if incident is None:
-                continue
-            since = deed.began_ns if start == "began" else getattr(incident, start)
-            until = getattr(incident, end)
-            if since is not None and until is not None:
-                found[deed.kind, phase].append((until - since) / NANOS_PER_SECOND)
+        for phase in MEASURED[Means(deed.kind)]:
+            if (took := _lasted(deed, incident, PHASES[phase])) is not None:
+                found[deed.kind, phase].append(took)
     return found
+
+
+def is_of_strike(phase: str) -> bool:
+    """Say whether a phase begins with the strike itself, and not with what a broker saw."""
+    return PHASES[phase].start == "failed_ns"
+
+
+def _lasted(deed: Deed, incident: Incident | None, phase: Phase) -> Lasted | None:
+    is_of_strike = phase.start == "failed_ns"
+    if incident is None:
+        return Lasted(math.inf, is_over=False) if is_of_strike else None
+    if is_of_strike:
+        incident = msgspec.structs.replace(incident, failed_ns=deed.began_ns)
+    return lasted(incident, phase.start, phase.end, until_ns=None)
 
 
 def struck(deeds: Iterable[Deed]) -> Counter[str]:
@@ -93,12 +98,3 @@ def _of(deed: Deed, rows: Sequence[Incident], end_ns: Nanos | None) -> Incident 
         and (end_ns is None or at < end_ns - off)
     ]
     return min(after, key=lambda each: each[0])[1] if after else None
-
-
-def quantile(values: Sequence[float], q: float) -> float:
-    """Return a quantile, interpolated linearly between two values; of at least one."""
-    ordered = sorted(values)
-    at = q * (len(ordered) - 1)
-    low = int(at)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (at - low)

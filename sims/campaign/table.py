@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from overlay.quantiles import quantile
 from sims.campaign.cells import Shown
 
 
@@ -17,7 +19,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     violations: int  #: runs in which a promise did not hold
     errors: int  #: runs that could not be done
     crashes: int
-    repair_p50_s: float | None
+    unrepaired: int  #: of these, crashes that no run saw repaired
+    repair_p50_s: float | None  #: of all crashes; None where it is not reached
     repair_p99_s: float | None
     messages: float | None  #: a crash, in the mean
     once: int
@@ -35,7 +38,8 @@ def rows(shown: Iterable[Shown]) -> list[Row]:
 
 
 def _row(name: str, runs: Sequence[Shown]) -> Row:
-    times = sorted(time for run in runs for time in run.repair_s)
+    never = [math.inf] * sum(run.crashes - len(run.repair_s) for run in runs)
+    times = [*(time for run in runs for time in run.repair_s), *never]
     crashes = sum(run.crashes for run in runs)
     return Row(
         scenario=name,
@@ -43,6 +47,7 @@ def _row(name: str, runs: Sequence[Shown]) -> Row:
         violations=sum(bool(run.broken) for run in runs),
         errors=sum(bool(run.error) for run in runs),
         crashes=crashes,
+        unrepaired=len(never),
         repair_p50_s=_quantile(times, 0.5),
         repair_p99_s=_quantile(times, 0.99),
         messages=sum(run.messages for run in runs) / crashes if crashes else None,
@@ -54,4 +59,5 @@ def _row(name: str, runs: Sequence[Shown]) -> Row:
 
 
 def _quantile(times: Sequence[float], share: float) -> float | None:
-    return times[min(int(share * len(times)), len(times) - 1)] if times else None
+    found = quantile(times, share)
+    return found if math.isfinite(found) else None

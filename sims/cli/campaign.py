@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -126,7 +127,8 @@ def campaign(
 def _panels(shown: Sequence[Shown]) -> dict[str, dict[str, list[float]]]:
     times: dict[str, list[float]] = {}
     for each in shown:
-        times.setdefault(each.scenario, []).extend(each.repair_s)
+        never = [math.inf] * (each.crashes - len(each.repair_s))
+        times.setdefault(each.scenario, []).extend([*each.repair_s, *never])
     return {"ring whole since the crash": times}
 
 
@@ -160,7 +162,9 @@ def _print_table(found: Sequence[Row]) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
-    for name in ("scenario", "runs", "broken", "crashes", "repair p50", "p99", "messages"):
+    for name in (
+        *("scenario", "runs", "broken", "crashes", "unrepaired", "repair p50", "p99", "messages"),
+    ):
         justify: Literal["left", "right"] = "left" if name == "scenario" else "right"
         table.add_column(name, justify=justify, no_wrap=True)
     table.add_column("events once/lost/twice/late", justify="right", no_wrap=True)
@@ -171,6 +175,7 @@ def _print_table(found: Sequence[Row]) -> None:
             str(row.runs),
             str(row.violations + row.errors),
             str(row.crashes),
+            str(row.unrepaired),
             "-" if row.repair_p50_s is None else f"{row.repair_p50_s:.3f} s",
             "-" if row.repair_p99_s is None else f"{row.repair_p99_s:.3f} s",
             "-" if row.messages is None else f"{row.messages:.0f}",

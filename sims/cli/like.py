@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -81,11 +82,21 @@ def _title(drills: Drills) -> str:
 
 
 def _panels(live: Measured, simulated: Measured) -> dict[str, dict[str, Sequence[float]]]:
+    def values(of: Measured, kind: str, phase: str) -> list[float]:
+        return [each.seconds if each.is_over else math.inf for each in of[kind, phase]]
+
     return {
-        f"{kind}: {phase}": {"live": live[kind, phase], "simulated": simulated[kind, phase]}
+        f"{kind}: {phase}": {
+            "live": values(live, kind, phase),
+            "simulated": values(simulated, kind, phase),
+        }
         for kind, phase in live
         if (kind, phase) in simulated and phase in ("detection", "confirmation", "total")
     }
+
+
+def _seconds(value: float | None) -> str:
+    return "not seen" if value is None else f"{max(value, 0.0):.3f} s"
 
 
 def _print_json(
@@ -129,10 +140,10 @@ def _print_words(
             each.phase,
             f"{each.seen} of {each.struck}",
             each.quantile,
-            f"{each.live:.3f} s",
-            f"{each.simulated:.3f} s",
+            _seconds(each.live),
+            _seconds(each.simulated),
             "-" if each.ratio is None else f"{each.ratio:.2f}",
-            f"{max(each.low, 0.0):.3f} to {each.high:.3f} s",
+            f"{_seconds(each.low)} to {_seconds(each.high)}",
             "" if each.verdict == "as expected" else each.verdict,
         )
     console = Console(highlight=False)

@@ -70,9 +70,11 @@ def files_of(files: Mapping[str, Path]) -> dict[str, str | None]:
 
 def print_incidents(result: RunResult, summary: Summary) -> None:
     """Print how fast failures were repaired, and at what cost."""
+    never = summary.crashes - summary.repaired
     click.echo(
         f"{counted(result.run.nodes or 0, 'broker')}, "
-        f"{counted(summary.crashes, 'crash', 'crashes')}, {summary.duration_s:.1f} s of "
+        f"{counted(summary.crashes, 'crash', 'crashes')}"
+        f"{f' ({never} never repaired)' if never else ''}, {summary.duration_s:.1f} s of "
         f"virtual time, {counted(summary.events, 'event')} simulated"
     )
     for name, spread in (
@@ -108,4 +110,8 @@ def print_met(met: Mapping[str, Mapping[str, int]]) -> None:
 
 def _print_spread(name: str, spread: Spread | None, form: str) -> None:
     if spread is not None:
-        click.echo(f"{name}: median {form.format(spread.p50)}, at most {form.format(spread.max)}")
+        p50, most = (
+            "not reached" if value is None else form.format(value)
+            for value in (spread.p50, spread.max)
+        )
+        click.echo(f"{name}: median {p50}, at most {most}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,23 +86,13 @@ def _tell_broken(outcome: Outcome) -> None:
 
 
 def _panels(outcome: Outcome) -> dict[str, dict[str, list[float]]]:
-    crashes = [row for row in outcome.result.incidents if row.failed_ns is not None]
-    phases = {
-        "noticed": "suspected_ns",
-        "confirmed": "confirmed_ns",
-        "ring whole": "repaired_ns",
-        "chords whole": "chords_repaired_ns",
-    }
-    return {
-        "since the crash": {
-            words: [
-                (at - (row.failed_ns or 0)) / 1e9
-                for row in crashes
-                if (at := getattr(row, name)) is not None
-            ]
-            for words, name in phases.items()
-        }
-    }
+    from overlay.trace_schema import MOMENTS, lasted
+
+    def times(moment: str) -> list[float]:
+        found = (lasted(row, "failed_ns", moment, None) for row in outcome.result.incidents)
+        return [took.seconds if took.is_over else math.inf for took in found if took]
+
+    return {"since the crash": {words: times(moment) for moment, words in MOMENTS.items()}}
 
 
 def _print_json(outcome: Outcome, files: dict[str, Path]) -> None:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from statistics import median
 
 import msgspec
 
 from overlay.ids import NANOS_PER_SECOND
-from overlay.trace_schema import Incident
+from overlay.trace_schema import Lasted, lasted, quantile_of
 from sims.experiments.experiment import RunResult
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """The median and the largest of some measurements."""
+    """The median and the largest of all crashes; None: so many were never seen to get so far."""
 
-    p50: float
-    max: float
+    p50: float | None
+    max: float | None
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,24 +41,29 @@ def summarise(result: RunResult) -> Summary:
         crashes=len(crashes),
         repaired=sum(incident.repaired_ns is not None for incident in crashes),
         false_suspicions=len(result.incidents) - len(crashes),
-        detection_s=_since_crash(crashes, "suspected_ns"),
-        confirmation_s=_since_crash(crashes, "confirmed_ns"),
-        repair_s=_since_crash(crashes, "repaired_ns"),
-        chord_repair_s=_since_crash(crashes, "chords_repaired_ns"),
-        messages=_spread(incident.messages for incident in crashes),
+        detection_s=_since_crash(result, "suspected_ns"),
+        confirmation_s=_since_crash(result, "confirmed_ns"),
+        repair_s=_since_crash(result, "repaired_ns"),
+        chord_repair_s=_since_crash(result, "chords_repaired_ns"),
+        messages=_spread(
+            Lasted(crash.messages, is_over=crash.repaired_ns is not None) for crash in crashes
+        ),
         events=result.events,
         duration_s=(result.run.duration_ns or 0) / NANOS_PER_SECOND,
     )
 
 
-def _since_crash(crashes: Iterable[Incident], reached: str) -> Spread | None:
-    return _spread(
-        (getattr(crash, reached) - crash.failed_ns) / NANOS_PER_SECOND
-        for crash in crashes
-        if crash.failed_ns is not None and getattr(crash, reached) is not None
+def _since_crash(result: RunResult, reached: str) -> Spread | None:
+    found = (
+        lasted(incident, "failed_ns", reached, result.run.duration_ns)
+        for incident in result.incidents
     )
+    return _spread(took for took in found if took is not None)
 
 
-def _spread(values: Iterable[float]) -> Spread | None:
-    found = list(values)
-    return Spread(median(found), max(found)) if found else None
+def _spread(found: Iterable[Lasted]) -> Spread | None:
+    known = list(found)
+    if not known:
+        return None
+    p50, most = quantile_of(known, 0.5), quantile_of(known, 1.0)
+    return Spread(*(value if math.isfinite(value) else None for value in (p50, most)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
@@ -14,7 +15,7 @@ TICKS = 5  #: on a horizontal axis, at most
 MARKS = 8  #: on one curve, so that it is told from others without colours
 FEW = 25  #: values, below which each is marked
 
-#: Title of a panel -> name of a curve -> values in seconds.
+#: Title of a panel -> name of a curve -> values in seconds; what never got so far is infinite.
 Panels = Mapping[str, Mapping[str, Sequence[float]]]
 
 
@@ -33,8 +34,8 @@ def curves(title: str, panels: Panels) -> Figure:
             axes.set_title(name)
             axes.set_xlabel("seconds")
             for index, (label, values) in enumerate(lines.items()):
-                seen, ordered = look(index), sorted(values)
-                shares = [(at + 1) / len(ordered) for at in range(len(ordered))]
+                seen, ordered = look(index), sorted(filter(math.isfinite, values))
+                shares = [(at + 1) / len(values) for at in range(len(ordered))]
                 axes.step(
                     [0.0, *ordered],
                     [0.0, *shares],
@@ -44,7 +45,7 @@ def curves(title: str, panels: Panels) -> Figure:
                     marker=seen.marker,
                     markevery=1 if len(ordered) < FEW else max(1, len(ordered) // MARKS),
                     markersize=4,
-                    label=f"{label} ({len(ordered)})",
+                    label=f"{label} ({_counted(len(ordered), len(values))})",
                 )
             axes.set_xlim(left=0)
             axes.xaxis.set_major_locator(MaxNLocator(TICKS))
@@ -53,3 +54,7 @@ def curves(title: str, panels: Panels) -> Figure:
         for line in grid:
             line[0].set_ylabel("share of incidents")
         return drawn
+
+
+def _counted(finished: int, of: int) -> str:
+    return str(of) if finished == of else f"{finished} of {of}"

@@ -8,14 +8,16 @@ what is expected. By as much as the clocks may be off the range is made wider.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from ges.drills.figures import PHASES, QUANTILES, Measured, measured, quantile, struck
+from ges.drills.figures import MEASURED, QUANTILES, Measured, is_of_strike, measured, struck
+from overlay.quantiles import quantile
 from overlay.rng import rng_for
-from overlay.trace_schema import Deed, Incident
+from overlay.trace_schema import Deed, Incident, Lasted, quantile_of
 
 DRAWS = 1000
 MIDDLE = 0.95
@@ -23,10 +25,15 @@ MIDDLE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """How long one phase took, in seconds, of so many strikes."""
+    """How long one phase lasted, of so many strikes."""
 
-    values: Sequence[float]
+    values: Sequence[Lasted]
     strikes: int
+
+    @property
+    def seen(self) -> int:
+        """How often its end was seen."""
+        return sum(value.is_over for value in self.values)
 
 
 class Side:
@@ -42,39 +49,40 @@ class Side:
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """One quantile of one phase; times are seconds."""
+    """One quantile of one phase; times are seconds, None where they are not reached."""
 
     kind: str  #: of the strike: kill, pause or cut
     phase: str
     quantile: str
-    live: float
-    simulated: float
-    ratio: float | None  #: live to simulated; None: the simulated one is 0
+    live: float | None
+    simulated: float | None
+    ratio: float | None  #: live to simulated; None: one is not reached, or the simulated one is 0
     seen: int  #: live values
     struck: int  #: live strikes: of some there is no such value, as nobody noticed, say
     played: int  #: simulated values
     plays: int  #: simulated strikes
-    low: float  #: of what is expected of as many live values
-    high: float
+    low: float | None  #: of what is expected of as many live values
+    high: float | None
 
     @property
     def verdict(self) -> str:
         """Say in a word how the live ring compares."""
-        if self.live < self.low:
+        live, low, high = (_or_never(value) for value in (self.live, self.low, self.high))
+        if live < low:
             return "faster"
-        return "slower" if self.live > self.high else "as expected"
+        return "slower" if live > high else "as expected"
 
 
 def compare(live: Side, simulated: Side, clocks_s: float, seed: int = 1) -> list[Compared]:
     """Compare all phases that both sides have."""
     found = []
-    for kind, phases in PHASES.items():
-        for phase, (start, _) in phases.items():
+    for kind, phases in MEASURED.items():
+        for phase in phases:
             here, there = live.of(kind, phase), simulated.of(kind, phase)
-            if here.values and there.values:
+            if here.seen and there.seen:
                 # A phase between two things that brokers saw has nothing of the drill's clock, but
                 # two brokers' clocks may differ as well.
-                slack = clocks_s if start == "began" else 2 * clocks_s
+                slack = clocks_s if is_of_strike(phase) else 2 * clocks_s
                 found += _of_phase(kind.value, phase, here, there, slack, seed)
     return found
 
@@ -82,9 +90,9 @@ def compare(live: Side, simulated: Side, clocks_s: float, seed: int = 1) -> list
 def missing(live: Side, simulated: Side) -> list[str]:
     """Name the phases that one side has not seen at all."""
     found = []
-    for kind, phases in PHASES.items():
+    for kind, phases in MEASURED.items():
         for phase in phases:
-            here, there = (bool(side.of(kind, phase).values) for side in (live, simulated))
+            here, there = (bool(side.of(kind, phase).seen) for side in (live, simulated))
             if here != there:
                 found.append(f"{phase} after a {kind}: only {'live' if here else 'simulated'}")
     return found
@@ -99,25 +107,33 @@ def _of_phase(
     seed: int,
 ) -> list[Compared]:
     rng = rng_for(seed, "twin", "draws", kind, phase)
-    drawn = [sorted(rng.choices(simulated.values, k=len(live.values))) for _ in range(DRAWS)]
+    drawn = [rng.choices(simulated.values, k=len(live.values)) for _ in range(DRAWS)]
     found = []
     for name, q in QUANTILES.items():
-        spread = sorted(quantile(each, q) for each in drawn)
-        here, there = quantile(live.values, q), quantile(simulated.values, q)
+        spread = [quantile_of(each, q) for each in drawn]
+        here, there = quantile_of(live.values, q), quantile_of(simulated.values, q)
         found.append(
             Compared(
                 kind=kind,
                 phase=phase,
                 quantile=name,
-                live=here,
-                simulated=there,
-                ratio=here / there if there else None,
-                seen=len(live.values),
+                live=_or_none(here),
+                simulated=_or_none(there),
+                ratio=_or_none(here / there) if there and math.isfinite(there) else None,
+                seen=live.seen,
                 struck=live.strikes,
-                played=len(simulated.values),
+                played=simulated.seen,
                 plays=simulated.strikes,
-                low=quantile(spread, (1 - MIDDLE) / 2) - slack_s,
-                high=quantile(spread, (1 + MIDDLE) / 2) + slack_s,
+                low=_or_none(quantile(spread, (1 - MIDDLE) / 2) - slack_s),
+                high=_or_none(quantile(spread, (1 + MIDDLE) / 2) + slack_s),
             )
         )
     return found
+
+
+def _or_none(seconds: float) -> float | None:
+    return seconds if math.isfinite(seconds) else None
+
+
+def _or_never(seconds: float | None) -> float:
+    return math.inf if seconds is None else seconds

@@ -76,6 +76,13 @@ def read(directory: Path) -> Drills:
     found = [run for run in _rows(directory, Run) if _is_drill(run)]
     known = {run.run_id: run for run in found}
     deeds = tuple(deed for deed in _rows(directory, Deed) if deed.run_id in known)
+    keys = Counter((d.run_id, d.step, d.kind, d.subject, d.other) for d in deeds)
+    if twice := [key for key, count in keys.items() if count > 1]:
+        run_id, step, kind, subject, _ = twice[0]
+        raise ConfigError(
+            f"{directory}: the {kind} of {subject} in step {step} of {run_id} is there twice: "
+            "remove the copy"
+        )
     if not deeds:
         raise ConfigError(
             f"{directory} holds no drill; make one with: chordal drill --start 5 --kill 1 --rounds "

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as fn
 
 from spark.analysis import (
     churn,
@@ -23,187 +23,209 @@ from spark.analysis import (
 from spark.analysis import recovery as measures
 from spark.analysis.analysis import Analysis
 from spark.analysis.delivery import Delivery, Interruption
-from spark.analysis.frames import Row, collect, expect, ordered, table
-from spark.analysis.groups import Grouped
-from spark.analysis.recovery import GROUP, MEASURES
+from spark.analysis.frames import Row, collect, ordered, table
+from spark.analysis.quantiles import CellQuantiles, Counts, Key
+from spark.analysis.recovery import GROUP, MEASURES, NS_PER_S, UNKNOWN, KeyedGroup
 from spark.analysis.replay import command
-from spark.analysis.replicates import BOOTSTRAPPED, high, low, replicates, with_replicates
+from spark.analysis.replicates import BOOTSTRAPPED, Cell, Replicates, cells, drawn
 from spark.analysis.results import (
     Churn,
     Comparison,
-    Counts,
     Facts,
     Fit,
     Law,
     Outlier,
     Quantiles,
+    Rise,
     Survival,
     Survived,
 )
+from spark.analysis.results import Counts as CountsRow
 from spark.dataset.load import Dataset
+
+_Named = TypeVar("_Named", bound=msgspec.Struct)
+
+
+class _Keyed(Protocol):
+    """A row that names its group by key."""
+
+    @property
+    def group_key(self) -> int: ...
+
+    @property
+    def __struct_fields__(self) -> tuple[str, ...]: ...
 
 
 def analyse(spark: SparkSession, data: Dataset) -> Analysis:
     """Analyse a data set."""
     with _reduced(data) as small:
-        fits = _fits(small)
+        told = growth.series(small.cells)
+        rises = _sorted(small.named(map(growth.rise, told), Rise))
+        fits = _sorted(small.named((fit for each in told for fit in growth.fits(each)), Fit))
+        steps = collect(small.steps, survival.Step)
         return Analysis(
             facts=collect(measures.facts(data), Facts)[0],
-            counts=_sorted(collect(measures.counts(data), Counts)),
-            quantiles=_sorted(collect(_quantiles(small), Quantiles)),
-            survival=_sorted(collect(_named(small, small.steps), Survival)),
-            survived=_sorted(collect(_named(small, survival.summaries(small.steps)), Survived)),
+            counts=_sorted(collect(measures.counts(data), CountsRow)),
+            quantiles=_sorted(_quantiles(small)),
+            survival=_sorted(_survival(small, steps)),
+            survived=_sorted(small.named(survival.summaries(steps), Survived)),
             fits=fits,
-            verdicts=judging.judge_all(fits),
-            churn=_sorted(collect(_named(small, small.churn), Churn)),
-            delivery=_delivered(small, delivery.deliveries, Delivery),
-            interruptions=_delivered(small, delivery.interruptions, Interruption),
-            comparisons=_comparisons(spark, small),
-            outliers=_outliers(data, small),
+            verdicts=judging.judge_all(rises, fits),
+            churn=_sorted(_churn(small, data)),
+            delivery=_sorted(_deliveries(small)),
+            interruptions=_sorted(_interruptions(small)),
+            comparisons=_comparisons(small),
+            outliers=_outliers(spark, data, small),
             skipped=data.skipped,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Small:
-    """What the rows of a data set come down to: tables that fit into memory many times over."""
+    """What the rows of a data set come down to."""
 
-    runs: DataFrame  #: ``recovery.KeyedRun`` with source, seed and duration_ns
-    groups: DataFrame
-    buckets: DataFrame
-    exact: DataFrame  #: ``quantiles.CellQuantiles``
-    cells: DataFrame  #: the same in the units of people, with the replicates of the quantiles
+    runs: DataFrame  #: ``recovery.KeyedRun``
+    groups: Mapping[int, KeyedGroup]
+    counts: Mapping[Key, Counts]
+    exact: Sequence[CellQuantiles]
+    drawn: Mapping[Key, Replicates]
+    cells: Sequence[Cell]
     steps: DataFrame
-    churn: DataFrame
     probes: DataFrame | None  #: not small: ``delivery.KeyedProbe``
+    took: Mapping[Key, CellQuantiles]  #: of ``delivery.took``
+
+    def named(self, rows: Iterable[_Keyed], record: type[_Named]) -> list[_Named]:
+        """Return keyed rows as rows of ``record``: with the columns of their groups, and n."""
+        return [self.row(record, row) for row in rows]
+
+    def row(self, record: type[_Named], keyed: _Keyed, **more: object) -> _Named:
+        """Return one of them, with ``more`` columns."""
+        own: dict[str, object] = {name: getattr(keyed, name) for name in keyed.__struct_fields__}
+        group, n = self.groups[keyed.group_key], getattr(keyed, "size", UNKNOWN)
+        own |= {name: getattr(group, name) for name in GROUP}
+        own |= {"n": None if n == UNKNOWN else n, **more}
+        return record(**{name: own[name] for name in record.__struct_fields__})
 
 
 @contextmanager
 def _reduced(data: Dataset) -> Iterator[_Small]:
     """Reduce the rows to small tables, each computed once."""
-    keyed = measures.keyed_runs(data.runs)
-    runs = keyed.join(data.runs.select("run_id", "source", "seed", "duration_ns"), "run_id")
-    groups = measures.keyed_groups(data.runs).persist()
-    measured = measures.measured(data.incidents, keyed)
-    buckets = quantiles.buckets(measured).persist()
-    exact = quantiles.cell_quantiles(measured, buckets).persist()
-    cells = with_replicates(exact, replicates(measured)).persist()
-    lived = keyed.join(data.runs.select("run_id", "duration_ns"), "run_id")
-    steps = survival.steps(survival.lifetimes(data.incidents, lived)).persist()
+    runs = measures.keyed_runs(data.runs)
+    measured = measures.measured(data.incidents, runs)
+    counted = quantiles.buckets(measured, "unit").persist()
     try:
+        counts = quantiles.counts(quantiles.pooled(counted))
+        exact = quantiles.cell_quantiles(measured, counts)
+        found = drawn(counted)
+        probes = delivery.keyed_probes(data.probes, runs) if data.probes else None
         yield _Small(
             runs=runs,
-            groups=groups,
-            buckets=buckets,
+            groups={
+                group.group_key: group
+                for group in collect(measures.keyed_groups(data.runs), KeyedGroup)
+            },
+            counts=counts,
             exact=exact,
-            cells=cells,
-            steps=steps,
-            churn=churn.churn(data.incidents, runs),
-            probes=delivery.keyed_probes(data.probes, keyed) if data.probes else None,
+            drawn=found,
+            cells=cells(exact, found),
+            steps=survival.steps(measured.where("measure = 'total'")),
+            probes=probes,
+            took={} if probes is None else _exactly(delivery.took(probes)),
         )
     finally:
-        for kept in (groups, buckets, exact, cells, steps):
-            kept.unpersist()
+        counted.unpersist()
 
 
-def _named(small: _Small, frame: DataFrame) -> DataFrame:
-    return measures.named(frame, small.groups)
+def _exactly(measured: DataFrame) -> dict[Key, CellQuantiles]:
+    counts = quantiles.counts(quantiles.buckets(measured))
+    found = quantiles.cell_quantiles(measured, counts)
+    return {(row.group_key, row.size, row.measure): row for row in found}
 
 
-def _quantiles(small: _Small) -> DataFrame:
-    ends = {
-        f"{name}_{end}": fn.col(name) + pick(f"{name}s")
-        for name in BOOTSTRAPPED
-        for end, pick in (("low", low), ("high", high))
-    }
-    return _named(small, small.cells.withColumns(ends))
+def _quantiles(small: _Small) -> Iterable[Quantiles]:
+    for cell in small.cells:
+        known: dict[str, float | None] = {name: _reached(value) for name, value in cell.at.items()}
+        for name in BOOTSTRAPPED:
+            low, high = cell.ends(name)
+            known |= {f"{name}_low": _reached(low), f"{name}_high": _reached(high)}
+        yield small.row(Quantiles, cell, **known)
 
 
-def _fits(small: _Small) -> tuple[Fit, ...]:
-    fits = growth.fits(growth_points(small.cells))
-    return _sorted(collect(_named(small, fits), Fit))
+def _reached(value: float | None) -> float | None:
+    return None if value is None or value == float("inf") else float(value)
 
 
-def growth_points(cells: DataFrame) -> DataFrame:
-    """Return rows of ``growth.Point`` from cells with replicates, where the size is known."""
-    none = fn.array(fn.lit(0.0))
-    each = (
-        fn.struct(
-            fn.lit(name).alias("quantile"),
-            fn.col(name).alias("own"),
-            fn.concat(none, fn.col(f"{name}s")).alias("differences"),
+def _survival(small: _Small, steps: Iterable[survival.Step]) -> Iterable[Survival]:
+    for step in steps:
+        low, high = survival.interval(step, small.drawn[survival.key_of(step)])
+        yield small.row(Survival, step, low=low, high=high)
+
+
+def _churn(small: _Small, data: Dataset) -> Iterable[Churn]:
+    rows = collect(churn.churn(data.incidents, small.runs), churn.KeyedChurn)
+    if not rows:
+        return
+    lasted = _exactly(churn.lasted(data.incidents, small.runs))
+    for row in rows:
+        alone, overlapping = (
+            _seconds(lasted.get((row.group_key, row.size, measure)), "p50")
+            for measure in (churn.ALONE, churn.OVERLAPPING)
         )
-        for name in growth.FITTED
-    )
-    known = (fn.col("size") > 0) & fn.col("p50").isNotNull()
-    points = (
-        cells.where(known)
-        .select("group_key", "measure", "size", fn.inline(fn.array(*each)))
-        .select(
-            *("group_key", "measure", "quantile", "size", "own"),
-            fn.posexplode("differences").alias("replicate", "difference"),
+        yield small.row(
+            *(Churn, row),
+            alone_p50_s=alone,
+            overlapping_p50_s=overlapping,
+            slowdown=overlapping / alone if alone and overlapping is not None else None,
         )
-        .withColumns(
-            {
-                "value": fn.col("own") + fn.col("difference"),
-                "replicate": fn.col("replicate").cast("long"),
-            }
-        )
-    )
-    return expect(points, growth.Point)
 
 
-def _delivered(
-    small: _Small, reduce: Callable[[DataFrame], DataFrame], record: type[Row]
-) -> tuple[Row, ...]:
+def _deliveries(small: _Small) -> Iterable[Delivery]:
     if small.probes is None:
-        return ()
-    return _sorted(collect(_named(small, reduce(small.probes)), record))
+        return
+    for row in collect(delivery.deliveries(small.probes), delivery.KeyedDelivery):
+        yield small.row(Delivery, row, **_took(small, row, delivery.latency(row.link_class)))
 
 
-def _comparisons(spark: SparkSession, small: _Small) -> tuple[Comparison, ...]:
-    groups = collect(small.groups, measures.KeyedGroup)
-    by_key = {group.group_key: group for group in groups}
-    found = {(pair.value_key, pair.base_key): pair for pair in comparison.pairs(groups)}
-    if not found:
-        return ()
-    pairs = table(spark, comparison.Pair, list(found.values()))
-    rows = collect(
-        comparison.comparisons(pairs, small.cells, small.buckets), comparison.KeyedComparison
-    )
-    told = [
-        comparison.told(row, found[row.value_key, row.base_key], by_key[row.value_key])
-        for row in rows
-        if row.size > 0
-    ]
+def _interruptions(small: _Small) -> Iterable[Interruption]:
+    if small.probes is None:
+        return
+    for row in collect(delivery.interruptions(small.probes), delivery.KeyedInterruption):
+        own = _took(small, row, delivery.interruption(row.link_class, row.fault, row.struck))
+        usual = small.took.get((row.group_key, row.size, delivery.usual(row.link_class)))
+        yield small.row(Interruption, row, **own, usual_s=_seconds(usual, "p50"))
+
+
+def _took(
+    small: _Small, row: delivery.KeyedDelivery | delivery.KeyedInterruption, measure: str
+) -> dict[str, float | None]:
+    found = small.took.get((row.group_key, row.size, measure))
+    return {f"{name}_s": _seconds(found, name) for name in ("p50", "p99", "max")}
+
+
+def _seconds(found: CellQuantiles | None, column: str) -> float | None:
+    value = getattr(found, column) if found is not None else None
+    return None if value is None else value / NS_PER_S
+
+
+def _comparisons(small: _Small) -> tuple[Comparison, ...]:
+    pairs = comparison.pairs(small.groups.values())
+    told = comparison.compare(pairs, small.groups, small.cells, small.counts)
     keys = ("scenario", "setting", "profile", "measure", "quantile", "n", "base", "value")
     return ordered(told, *keys, "parameters")
 
 
-def _outliers(data: Dataset, small: _Small) -> tuple[Outlier, ...]:
-    found = measures.named(outliers.outliers(data.incidents, small.runs, small.exact), small.groups)
-    shown = [
-        Outlier(
-            **{name: getattr(row, name) for name in (*GROUP, "run_id", "incident_id", "seed")},
-            n=row.size if row.size > 0 else None,
-            total_s=row.total_s,
-            beyond_s=row.beyond_s,
-            command=command(row.group, row.size, row.seed),
-        )
-        for row in collect(found, _NamedOutlier)
-    ]
-    return tuple(sorted(shown, key=lambda row: (-row.total_s, row.run_id, row.incident_id)))
-
-
-class _NamedOutlier(Grouped, frozen=True, kw_only=True):
-    """An outlier with the columns of its group."""
-
-    size: int
-    run_id: str
-    incident_id: str
-    seed: int | None
-    total_s: float
-    beyond_s: float
+def _outliers(spark: SparkSession, data: Dataset, small: _Small) -> tuple[Outlier, ...]:
+    bounds = outliers.bounds(small.exact)
+    if not bounds:
+        return ()
+    found = outliers.outliers(data.incidents, small.runs, table(spark, outliers.Bound, bounds))
+    shown = []
+    for row in collect(found, outliers.KeyedOutlier):
+        group = small.groups[row.group_key]
+        shown.append(small.row(Outlier, row, command=command(group, row.size, row.seed)))
+    return tuple(
+        sorted(shown, key=lambda row: (row.repaired, -row.total_s, row.run_id, row.incident_id))
+    )
 
 
 def _sorted(rows: Iterable[Row]) -> tuple[Row, ...]:

@@ -7,15 +7,15 @@ a hole between two neighbours, from its moment until it is repaired or the run e
 from __future__ import annotations
 
 import msgspec
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
 from overlay.trace_schema import Source, Verdict
 from spark.analysis.frames import expect
-from spark.analysis.recovery import CELL, NS_PER_S, UNKNOWN
+from spark.analysis.recovery import CELL, NS_PER_S, Measured
 
+ALONE, OVERLAPPING = "alone", "overlapping"
 _NS_PER_HOUR = 3600 * NS_PER_S
-_ACCURACY = 100_000  #: of medians: they are off by one rank in so many
 
 
 class KeyedChurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,22 +32,15 @@ class KeyedChurn(msgspec.Struct, frozen=True, kw_only=True):
     whole_share: float
     pairs_share: float
     alone: int
-    alone_p50_s: float | None
     overlapping: int
-    overlapping_p50_s: float | None
-    slowdown: float | None
 
 
 def churn(incidents: DataFrame, runs: DataFrame) -> DataFrame:
-    """Return rows of :class:`KeyedChurn`: one a cell.
+    """Return rows of :class:`KeyedChurn`: one a cell in which there are incidents.
 
     ``runs`` are rows of ``recovery.KeyedRun`` with ``source`` and ``duration_ns``.
     """
-    simulated = runs.where(
-        (fn.col("source") == Source.SIMULATOR.value)
-        & (fn.col("duration_ns") > 0)
-        & (fn.col("size") != UNKNOWN)
-    )
+    simulated = _simulated(runs)
     lived = simulated.groupBy(*CELL).agg(
         fn.count("*").alias("runs"),
         fn.sum(fn.col("duration_ns").cast("double")).alias("time"),
@@ -66,23 +59,29 @@ def churn(incidents: DataFrame, runs: DataFrame) -> DataFrame:
             fn.count_if("killed").alias("false_deaths"),
             fn.count_if(~fn.col("overlaps")).alias("alone"),
             fn.count_if("overlaps").alias("overlapping"),
-            _median(~fn.col("overlaps")).alias("alone_p50_s"),
-            _median(fn.col("overlaps")).alias("overlapping_p50_s"),
         )
     )
     hours = fn.col("broker_hours")
     counts = ["failures", "covered", "open", "false_suspicions", "false_deaths"]
-    rows = lived.join(seen, list(CELL), "left").fillna(0, [*counts, "alone", "overlapping"])
+    # Where no run has an incident, nothing tells a calm ring from rows that are missing.
+    rows = lived.join(seen, list(CELL), "inner").fillna(0, [*counts, "alone", "overlapping"])
     told = rows.withColumns(
         {
             "failures_per_broker_hour": fn.col("failures") / hours,
             "false_suspicions_per_broker_hour": fn.col("false_suspicions") / hours,
             "whole_share": 1 - fn.col("covered") / fn.col("time"),
             "pairs_share": 1 - fn.col("open") / (fn.col("time") * fn.col("size")),
-            "slowdown": fn.try_divide("overlapping_p50_s", "alone_p50_s"),
         }
     )
     return expect(told, KeyedChurn)
+
+
+def _simulated(runs: DataFrame) -> DataFrame:
+    return runs.where(
+        (fn.col("source") == Source.SIMULATOR.value)
+        & (fn.col("duration_ns") > 0)
+        & (fn.col("size") > 0)
+    )
 
 
 def _holes(incidents: DataFrame, runs: DataFrame) -> DataFrame:
@@ -91,10 +90,13 @@ def _holes(incidents: DataFrame, runs: DataFrame) -> DataFrame:
     ``covered`` is the part of its time that no earlier hole of the run has covered.
     """
     failed = fn.col("failed_ns").isNotNull()
-    end = fn.when(failed, fn.least(fn.coalesce("repaired_ns", "duration_ns"), "duration_ns"))
+    # What failed after the end of the run, by a clock that is off, has made no hole in it.
+    inside = fn.least(fn.coalesce("repaired_ns", "duration_ns"), "duration_ns")
+    end = fn.when(failed, fn.greatest(inside, "failed_ns"))
     verdict = fn.col("verdict")
     placed = incidents.join(runs, "run_id", "inner").select(
         *CELL,
+        "unit",
         "run_id",
         fn.col("failed_ns").alias("start"),
         end.alias("end"),
@@ -118,6 +120,15 @@ def _holes(incidents: DataFrame, runs: DataFrame) -> DataFrame:
     )
 
 
-def _median(which: Column) -> Column:
-    value = fn.when(which, fn.col("total"))
-    return fn.percentile_approx(value, 0.5, _ACCURACY) / NS_PER_S
+def lasted(incidents: DataFrame, runs: DataFrame) -> DataFrame:
+    """Return rows of ``recovery.Measured`` for failures ``alone`` and ``overlapping``."""
+    measure = fn.when(fn.col("overlaps"), OVERLAPPING).otherwise(ALONE)
+    holes = _holes(incidents, _simulated(runs)).where(fn.col("overlaps").isNotNull())
+    rows = holes.withColumns(
+        {
+            "measure": measure,
+            "value": fn.coalesce("total", fn.col("end") - fn.col("start")),
+            "over": fn.col("total").isNotNull(),
+        }
+    )
+    return expect(rows, Measured)

@@ -6,23 +6,27 @@ Where two groups were run with the same seeds, each replicate draws the same see
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from itertools import combinations
 
 import msgspec
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as fn
+import numpy as np
 
-from spark.analysis.frames import expect
 from spark.analysis.groups import settings
+from spark.analysis.quantiles import Counts, Key
+from spark.analysis.ranks import Reals, end_of
 from spark.analysis.recovery import MESSAGES, KeyedGroup
-from spark.analysis.replicates import high, low
+from spark.analysis.replay import usual
+from spark.analysis.replicates import CONFIDENCE, Cell
 from spark.analysis.results import Comparison
 
 COMPARED = ("total", MESSAGES)
 QUANTILES = ("p50", "p99")
 MAX_VALUES = 12  #: of one setting; with more, only the first are compared
-_AT = ("value_key", "base_key", "size", "measure")
+_NUMBERS = tuple(
+    f"{name}{end}" for name in ("difference", "ratio") for end in ("", "_low", "_high")
+)
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,32 +39,9 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
     base: str
 
 
-class KeyedComparison(msgspec.Struct, frozen=True, kw_only=True):
-    """A ``results.Comparison`` before it has the columns of its group, and its words."""
-
-    value_key: int
-    base_key: int
-    size: int
-    measure: str
-    quantile: str
-    value_at: float
-    base_at: float
-    difference: float
-    difference_low: float | None
-    difference_high: float | None
-    ratio: float | None
-    ratio_low: float | None
-    ratio_high: float | None
-    effect: float
-
-
 def pairs(groups: Iterable[KeyedGroup]) -> list[Pair]:
     """Return all pairs of groups that differ in one setting, the profile being one too."""
-    told = [
-        (group, {**settings(group.parameters), "profile": group.profile})
-        for group in groups
-        if group.parameters is not None
-    ]
+    told = _settings([group for group in groups if group.parameters is not None])
     families: dict[tuple[object, ...], list[tuple[str, int]]] = {}
     for group, own in told:
         for key, value in own.items():
@@ -77,6 +58,20 @@ def pairs(groups: Iterable[KeyedGroup]) -> list[Pair]:
     return found
 
 
+def _settings(groups: list[KeyedGroup]) -> list[tuple[KeyedGroup, dict[str, str]]]:
+    """Return the settings of each group: what one does not say is as usual, if others say it."""
+    said: dict[tuple[str, str], set[str]] = {}
+    for group in groups:
+        said.setdefault((group.source, group.scenario), set()).update(settings(group.parameters))
+    told = []
+    for group in groups:
+        known = usual(group.scenario)
+        others = {key: known[key] for key in said[group.source, group.scenario] if key in known}
+        own = {**others, **settings(group.parameters), "profile": group.profile}
+        told.append((group, own))
+    return told
+
+
 def _order(value: str) -> tuple[float, str]:
     """Sort numbers by size, and texts behind them."""
     try:
@@ -85,114 +80,133 @@ def _order(value: str) -> tuple[float, str]:
         return float("inf"), value
 
 
-def comparisons(pairs: DataFrame, cells: DataFrame, buckets: DataFrame) -> DataFrame:
-    """Return rows of :class:`KeyedComparison`.
+def compare(
+    pairs: Iterable[Pair],
+    groups: Mapping[int, KeyedGroup],
+    cells: Iterable[Cell],
+    counts: Mapping[Key, Counts],
+) -> list[Comparison]:
+    """Return rows of two cells each that differ in the setting of a pair.
 
     Args:
-        pairs: Rows of :class:`Pair`.
-        cells: Quantiles in the units of people, with the arrays of replicates ``p50s`` and
-            ``p99s`` as differences from them.
-        buckets: Rows of ``quantiles.Bucket``.
+        pairs: Which groups to compare.
+        groups: All of them, by key.
+        cells: Quantiles with their replicates.
+        counts: How many values there are in each bucket.
     """
-    compared = cells.where(fn.col("measure").isin(*COMPARED) & fn.col("p50").isNotNull())
-    sides = [_side(compared, name) for name in ("value", "base")]
-    keys = pairs.select("value_key", "base_key")
-    both = (
-        sides[0]
-        .join(fn.broadcast(keys), "value_key", "inner")
-        .join(sides[1], ["base_key", "size", "measure"], "inner")
-    )
-    each = both.select(*_AT, fn.inline(fn.array(*(_compared(name) for name in QUANTILES))))
-    ends = {
-        f"{name}_{end}": fn.col(name) + pick(f"{name}s")
-        for name in ("difference", "ratio")
-        for end, pick in (("low", low), ("high", high))
-    }
-    rows = each.withColumns(ends).join(_effects(keys, buckets), list(_AT), "inner")
-    return expect(rows, KeyedComparison)
+    by_group: dict[tuple[int, str], dict[int, Cell]] = {}
+    for cell in cells:
+        if cell.measure in COMPARED and cell.size > 0 and cell.count:
+            by_group.setdefault((cell.group_key, cell.measure), {})[cell.size] = cell
+    found = []
+    for pair in pairs:
+        for measure in COMPARED:
+            values = by_group.get((pair.value_key, measure), {})
+            bases = by_group.get((pair.base_key, measure), {})
+            for size in sorted(values.keys() & bases.keys()):
+                sides = values[size], bases[size]
+                effect = _effect(*(counts[c.group_key, c.size, c.measure] for c in sides))
+                found += [
+                    _compared(pair, groups[pair.value_key], *sides, name, effect)
+                    for name in QUANTILES
+                ]
+    return found
 
 
-def _side(cells: DataFrame, name: str) -> DataFrame:
-    columns = [
-        fn.col(column).alias(f"{name}_{column}") for at in QUANTILES for column in (at, f"{at}s")
-    ]
-    return cells.select(fn.col("group_key").alias(f"{name}_key"), "size", "measure", *columns)
-
-
-def _compared(quantile: str) -> Column:
-    value, base = fn.col(f"value_{quantile}"), fn.col(f"base_{quantile}")
-    drawn = (fn.col(f"value_{quantile}s"), fn.col(f"base_{quantile}s"))
+def _compared(
+    pair: Pair, group: KeyedGroup, value: Cell, base: Cell, quantile: str, effect: float
+) -> Comparison:
+    at, base_at = value.at[quantile], base.at[quantile]
+    reached = math.isfinite(at) and math.isfinite(base_at)
+    draws = value.draws[quantile], base.draws[quantile]
     # Replicates are as many on both sides, or none on one.
-    whole = (fn.size(drawn[0]) > 0) & (fn.size(drawn[1]) > 0)
-
-    def ratio(a: Column, b: Column) -> Column:
-        return fn.try_divide(value + a, base + b) - fn.try_divide(value, base)
-
-    differences = fn.zip_with(drawn[0], drawn[1], lambda a, b: a - b)
-    ratios = fn.zip_with(drawn[0], drawn[1], ratio)
-    none = fn.array().cast("array<double>")
-    return fn.struct(
-        fn.lit(quantile).alias("quantile"),
-        value.alias("value_at"),
-        base.alias("base_at"),
-        (value - base).alias("difference"),
-        fn.try_divide(value, base).alias("ratio"),
-        fn.when(whole, differences).otherwise(none).alias("differences"),
-        fn.when(whole, ratios).otherwise(none).alias("ratios"),
+    is_drawn = reached and len(draws[0]) == len(draws[1]) > 0
+    numbers: dict[str, float | None] = dict.fromkeys(_NUMBERS)
+    if reached:
+        numbers |= {"difference": at - base_at, "ratio": at / base_at if base_at > 0 else None}
+    if is_drawn:
+        # Where a replicate of the base is not reached, the value's is shorter by any amount.
+        known = np.isfinite(draws[1])
+        differences = np.where(known, draws[0] - np.where(known, draws[1], 0), -np.inf)
+        numbers |= _ends("difference", differences)
+        if base_at > 0 and (draws[1] > 0).all():
+            numbers |= _ends("ratio", np.where(known, draws[0] / np.where(known, draws[1], 1), 0.0))
+    row = Comparison(
+        source=group.source,
+        scenario=group.scenario,
+        profile=group.profile,
+        parameters=group.parameters,
+        setting=pair.setting,
+        value=pair.value,
+        base=pair.base,
+        n=value.size,
+        measure=value.measure,
+        quantile=quantile,
+        value_at=at if math.isfinite(at) else None,
+        base_at=base_at if math.isfinite(base_at) else None,
+        effect=effect,
+        words="",
+        **numbers,
     )
+    return msgspec.structs.replace(row, words=in_words(row, value, base))
 
 
-def _effects(keys: DataFrame, buckets: DataFrame) -> DataFrame:
-    """Return Cliff's delta of each pair: values in one bucket count as equal."""
-    closed = buckets.where(fn.col("bucket").isNotNull() & fn.col("measure").isin(*COMPARED))
-    nothing = fn.lit(0).cast("long")
-    sides = [
-        closed.withColumnRenamed("group_key", side)
-        .join(fn.broadcast(keys), side, "inner")
-        .select(*_AT, "bucket", *columns)
-        for side, columns in (
-            ("value_key", (fn.col("count").alias("value"), nothing.alias("base"))),
-            ("base_key", (nothing.alias("value"), fn.col("count").alias("base"))),
-        )
-    ]
-    joint = (
-        sides[0]
-        .unionByName(sides[1])
-        .groupBy(*_AT, "bucket")
-        .agg(fn.sum("value").alias("value"), fn.sum("base").alias("base"))
+def _ends(name: str, draws: Reals) -> dict[str, float | None]:
+    ends = {
+        f"{name}_{end}": end_of(draws, (1 + side * CONFIDENCE) / 2)
+        for end, side in (("low", -1), ("high", 1))
+    }
+    return {
+        key: end if end is not None and math.isfinite(end) else None for key, end in ends.items()
+    }
+
+
+def _effect(value: Counts, base: Counts) -> float:
+    """Return Cliff's delta: values in one bucket count as equal.
+
+    What is not over counts as longer than all that is.
+    """
+    numbers = sorted({*_ended(value), *_ended(base)})
+    mine, theirs = (
+        np.array([*(_ended(side).get(at, 0.0) for at in numbers), side.still.sum()])
+        for side in (value, base)
     )
-    until = (
-        Window.partitionBy(*_AT)
-        .orderBy("bucket")
-        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    )
-    # Below a value are all before its bucket; above it, all after.
-    whole = fn.sum("base").over(Window.partitionBy(*_AT))
-    return (
-        joint.withColumns({"upto": fn.sum("base").over(until), "whole": whole})
-        .withColumn("below", fn.col("upto") - fn.col("base"))
-        .withColumn("above", fn.col("whole") - fn.col("upto"))
-        .groupBy(*_AT)
-        .agg(
-            fn.sum(fn.col("value").cast("double") * (fn.col("below") - fn.col("above"))).alias(
-                "won"
-            ),
-            (fn.sum("value").cast("double") * fn.sum("base")).alias("met"),
-        )
-        # None meet where a size was measured of one group only.
-        .select(*_AT, fn.try_divide("won", "met").alias("effect"))
-    )
+    upto = theirs.cumsum()
+    won = float(mine @ (upto - theirs - (theirs.sum() - upto)))
+    return won / float(mine.sum() * theirs.sum())
 
 
-def in_words(row: KeyedComparison, pair: Pair) -> str:
+def _ended(side: Counts) -> dict[int, float]:
+    return {
+        number: float(count)
+        for number, count in zip(side.numbers, side.over, strict=True)
+        if number is not None and count
+    }
+
+
+def in_words(row: Comparison, value_cell: Cell, base_cell: Cell) -> str:
     """Return a sentence: what the setting does, and whether that is sure."""
     what = {"total": "recovery time", MESSAGES: "messages per incident"}[row.measure]
-    place = f"{what} ({row.quantile}, n = {row.size:,})"
-    value, base = (f"{pair.setting} {name}" for name in (pair.value, pair.base))
+    place = f"{what} ({row.quantile}, n = {row.n:,})"
+    value, base = (f"{row.setting} {name}" for name in (row.value, row.base))
+    if row.value_at is None or row.base_at is None:
+        open_ones = " and ".join(
+            f"{cell.open:,} of {cell.open + cell.count:,} with {name}"
+            for cell, name in ((value_cell, value), (base_cell, base))
+        )
+        return (
+            f"{value} and {base} are not compared by {place}: it is not reached, as {open_ones} "
+            "were not seen repaired"
+        )
     if row.ratio is None:
         return f"{value} and {base}: {place} {row.value_at:.3g} and {row.base_at:.3g}"
-    if row.ratio_low is None or row.ratio_high is None:
+    if row.ratio_low is None:
         return f"{value} has {row.ratio:.2f} times the {place} of {base}; one seed says no more"
+    if row.ratio_high is None:
+        return (
+            f"{value} and {base} cannot be told apart by {place}: the upper end of the interval "
+            "is not reached"
+        )
     interval = f"95 % interval {row.ratio_low:.2f} to {row.ratio_high:.2f}"
     if row.ratio_low <= 1 <= row.ratio_high:
         return (
@@ -211,20 +225,3 @@ def _size(effect: float) -> str:
         if abs(effect) < bound:
             return word
     return "large"
-
-
-def told(row: KeyedComparison, pair: Pair, group: KeyedGroup) -> Comparison:
-    """Return the row with the columns of its group, and its words."""
-    own = {name: getattr(row, name) for name in row.__struct_fields__ if not name.endswith("_key")}
-    return Comparison(
-        source=group.source,
-        scenario=group.scenario,
-        profile=group.profile,
-        parameters=group.parameters,
-        setting=pair.setting,
-        value=pair.value,
-        base=pair.base,
-        n=own.pop("size"),
-        words=in_words(row, pair),
-        **own,
-    )

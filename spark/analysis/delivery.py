@@ -8,20 +8,21 @@ and came after it. Between events of a flow that is not interrupted there is the
 
 from __future__ import annotations
 
+from functools import reduce
 from statistics import NormalDist
 
 import msgspec
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
 from spark.analysis.frames import expect
 from spark.analysis.groups import Grouped
-from spark.analysis.recovery import CELL, NS_PER_S
+from spark.analysis.recovery import CELL, Measured
 from spark.analysis.replicates import CONFIDENCE
 
 _Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
-_ACCURACY = 100_000  #: of quantiles of latencies: they are off by one rank in so many
 _CLASS = (*CELL, "link_class")
+_APART, _LATENCY, _USUAL, _BROKEN = "\n", "latency", "usual", "broken"
 _FLOW = ("run_id", "publisher", "link_class", "subscriber")
 
 
@@ -40,9 +41,9 @@ class Delivery(Grouped, frozen=True, kw_only=True):
     late: int
     twice: int
     disordered: int
-    p50_s: float | None  #: from the publication to the subscriber
+    p50_s: float | None  #: to the subscriber, of all events; None: so many were lost
     p99_s: float | None
-    max_s: float | None
+    max_s: float | None  #: None where one was lost
 
 
 class Interruption(Grouped, frozen=True, kw_only=True):
@@ -54,9 +55,9 @@ class Interruption(Grouped, frozen=True, kw_only=True):
     struck: str  #: whom it befell: the broker of the ``publisher``, ``subscriber``, or ``other``
     flows: int  #: a flow counts once for each fault near it
     silent: int  #: of these, flows of which nothing came any more while it was near
-    p50_s: float | None
+    p50_s: float | None  #: of all flows; None: so many were silent
     p99_s: float | None
-    max_s: float | None
+    max_s: float | None  #: None where one was silent
     usual_s: float | None  #: the median gap of such flows away from faults
 
 
@@ -96,9 +97,6 @@ class KeyedDelivery(msgspec.Struct, frozen=True, kw_only=True):
     late: int
     twice: int
     disordered: int
-    p50_s: float | None
-    p99_s: float | None
-    max_s: float | None
 
 
 class KeyedInterruption(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,10 +109,6 @@ class KeyedInterruption(msgspec.Struct, frozen=True, kw_only=True):
     struck: str
     flows: int
     silent: int
-    p50_s: float | None
-    p99_s: float | None
-    max_s: float | None
-    usual_s: float | None
 
 
 def keyed_probes(probes: DataFrame, runs: DataFrame) -> DataFrame:
@@ -125,7 +119,6 @@ def keyed_probes(probes: DataFrame, runs: DataFrame) -> DataFrame:
 def deliveries(probes: DataFrame) -> DataFrame:
     """Return rows of :class:`KeyedDelivery` from those of :class:`KeyedProbe`."""
     fate = fn.col("fate")
-    took = fn.col("delivered_ns") - fn.col("published_ns")
     whole = probes.groupBy(*_CLASS).agg(
         fn.count("*").alias("events"),
         fn.count_if(fate == "once").alias("once"),
@@ -134,9 +127,6 @@ def deliveries(probes: DataFrame) -> DataFrame:
         fn.count_if("is_late").alias("late"),
         fn.count_if(fate == "twice").alias("twice"),
         fn.count_if(fate == "disordered").alias("disordered"),
-        (fn.percentile_approx(took, 0.5, _ACCURACY) / NS_PER_S).alias("p50_s"),
-        (fn.percentile_approx(took, 0.99, _ACCURACY) / NS_PER_S).alias("p99_s"),
-        (fn.max(took) / NS_PER_S).alias("max_s"),
     )
     shares = whole.withColumns(
         {
@@ -180,13 +170,68 @@ def _errors(probes: DataFrame) -> DataFrame:
 
 def interruptions(probes: DataFrame) -> DataFrame:
     """Return rows of :class:`KeyedInterruption` from those of :class:`KeyedProbe`."""
+    found = (
+        _of_fault(probes)
+        .groupBy(*_CLASS, "fault", "struck")
+        .agg(fn.count("*").alias("flows"), fn.count_if(fn.col("gap").isNull()).alias("silent"))
+    )
+    return expect(found, KeyedInterruption)
+
+
+def took(probes: DataFrame) -> DataFrame:
+    """Return rows of ``recovery.Measured``: latencies, interruptions and usual gaps.
+
+    Their measures are those of :func:`latency`, :func:`interruption` and :func:`usual`. An event
+    that is lost never came, and a flow of which nothing came any more was never taken up again.
+    """
+    one = fn.lit(0).cast("long")
+    name = fn.concat_ws(_APART, fn.lit(_LATENCY), "link_class")
+    came = fn.col("delivered_ns") - fn.col("published_ns")
+    usual = (
+        _gaps(probes)
+        .where(fn.col("fault").isNull() & fn.col("gap").isNotNull())
+        .select(*CELL, fn.concat_ws(_APART, fn.lit(_USUAL), "link_class").alias("measure"), "gap")
+    )
+    broken = fn.concat_ws(_APART, fn.lit(_BROKEN), "link_class", "fault", "struck")
+    parts = [
+        probes.select(*CELL, name.alias("measure"), came.alias("value")),
+        usual.withColumnRenamed("gap", "value"),
+        _of_fault(probes).select(*CELL, broken.alias("measure"), fn.col("gap").alias("value")),
+    ]
+    rows = reduce(DataFrame.unionByName, parts).withColumns(
+        {"unit": one, "over": fn.col("value").isNotNull()}
+    )
+    return expect(rows, Measured)
+
+
+def latency(link_class: str) -> str:
+    """Return the measure of how long events took."""
+    return _APART.join((_LATENCY, link_class))
+
+
+def interruption(link_class: str, fault: str, struck: str) -> str:
+    """Return the measure of how long flows were interrupted by a fault."""
+    return _APART.join((_BROKEN, link_class, fault, struck))
+
+
+def usual(link_class: str) -> str:
+    """Return the measure of gaps in flows away from faults."""
+    return _APART.join((_USUAL, link_class))
+
+
+def _gaps(probes: DataFrame) -> DataFrame:
     flow = Window.partitionBy(*_FLOW).orderBy("delivered_ns", "published_ns")
-    came = fn.col("delivered_ns").isNotNull()
     # Events that never came stand first in a flow, and have no time that could be one's before.
-    gaps = probes.withColumn("gap", fn.col("delivered_ns") - fn.lag("delivered_ns").over(flow))
+    return probes.withColumn("gap", fn.col("delivered_ns") - fn.lag("delivered_ns").over(flow))
+
+
+def _of_fault(probes: DataFrame) -> DataFrame:
+    """Return the longest gap of each flow after each fault near it."""
+    came = fn.col("delivered_ns").isNotNull()
     after = came & (fn.col("delivered_ns") >= fn.col("fault_ns"))
-    of_fault = (
-        gaps.where(fn.col("fault").isNotNull())
+    return (
+        _gaps(probes)
+        .where(fn.col("fault").isNotNull())
         .groupBy(
             *CELL,
             *_FLOW,
@@ -196,18 +241,3 @@ def interruptions(probes: DataFrame) -> DataFrame:
         )
         .agg(fn.max(fn.when(after, fn.col("gap"))).alias("gap"))
     )
-    usual = (
-        gaps.where(fn.col("fault").isNull()).groupBy(*_CLASS).agg(_seconds(0.5).alias("usual_s"))
-    )
-    found = of_fault.groupBy(*_CLASS, "fault", "struck").agg(
-        fn.count("*").alias("flows"),
-        fn.count_if(fn.col("gap").isNull()).alias("silent"),
-        _seconds(0.5).alias("p50_s"),
-        _seconds(0.99).alias("p99_s"),
-        (fn.max("gap") / NS_PER_S).alias("max_s"),
-    )
-    return expect(found.join(usual, list(_CLASS), "left"), KeyedInterruption)
-
-
-def _seconds(share: float) -> Column:
-    return fn.percentile_approx("gap", share, _ACCURACY) / NS_PER_S

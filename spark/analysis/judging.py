@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import groupby
 
 from spark.analysis.recovery import NUMBERS
-from spark.analysis.results import Fit, Growth, Judgement, Law
+from spark.analysis.results import Fit, Growth, Judgement, Law, Rise
 
 EVIDENCE = 5.0
-NEGLIGIBLE = 0.10  #: a change below this share of the mean is called flat
+NEGLIGIBLE = 0.10  #: a change below this share, from the smallest size on, is called flat
+ROUGH = 0.5  #: sizes that differ by more than this share are not called flat
 FEWEST_SIZES = 3
 MAJORITY = 0.5  #: share of the replicates in which a law must be the best
 
@@ -35,24 +35,23 @@ FUNCTIONS = {
 }
 
 
-def judge_all(fits: Iterable[Fit]) -> tuple[Judgement, ...]:
-    """Return a verdict for each group, measure and quantile of ``fits``, sorted by these."""
+def judge_all(rises: Iterable[Rise], fits: Iterable[Fit]) -> tuple[Judgement, ...]:
+    """Return a verdict for each group, measure and quantile of ``rises``, in their order."""
+    own: dict[tuple[object, ...], list[Fit]] = {}
+    for fit in fits:
+        own.setdefault((fit.group, fit.measure, fit.quantile), []).append(fit)
+    return tuple(
+        judge(rise, own.get((rise.group, rise.measure, rise.quantile), [])) for rise in rises
+    )
 
-    def key(fit: Fit) -> tuple[object, ...]:
-        return fit.group, fit.measure, fit.quantile
 
-    return tuple(judge(list(alike)) for _, alike in groupby(fits, key=key))
-
-
-def judge(fits: Sequence[Fit]) -> Judgement:
+def judge(rise: Rise, fits: Sequence[Fit]) -> Judgement:
     """Return the verdict on one quantile of one measure from its fits, one a law."""
-    by_law = {fit.law: fit for fit in fits}
+    if rise.missing or not fits:
+        return _not_reached(rise)
     best = min(fits, key=lambda fit: (fit.criterion, fit.law is not Law.CONSTANT))
-    if best.sizes < FEWEST_SIZES:
-        least, most = best.n_min, best.n_max
-        more = sorted({least, 4 * most, 16 * most} if best.sizes == 1 else {least, most, 4 * most})
-        words = f"too few sizes ({best.sizes}; need {FEWEST_SIZES})"
-        return _verdict(best, Growth.TOO_FEW, (), words, _sweep("one size more", more))
+    if rise.sizes < FEWEST_SIZES:
+        return _too_few(rise)
     supported = sorted(
         (fit for fit in fits if fit.criterion - best.criterion < 2 * math.log(EVIDENCE)),
         key=lambda fit: fit.criterion,
@@ -61,42 +60,90 @@ def judge(fits: Sequence[Fit]) -> Judgement:
     growing = min(
         (fit for fit in fits if fit.law is not Law.CONSTANT), key=lambda fit: fit.criterion
     )
-    span = f"from n = {best.n_min:,} to n = {best.n_max:,}"
-    if _is_flat(growing) or (_is_flat(by_law[Law.LOG]) and Law.CONSTANT in laws):
-        words = f"flat: does not grow with n (changes by {_change(growing)} {span})"
-        return _verdict(best, Growth.FLAT, laws, words)
+    by_law = {fit.law: fit for fit in fits}
+    told = f"measured {_span(rise)}: {change_of(rise)}"
+    is_flat = _is_flat(growing) or (_is_flat(by_law[Law.LOG]) and Law.CONSTANT in laws)
+    is_rough = is_flat and (rise.range or 0.0) > ROUGH
+    if is_rough or ((is_flat or Law.CONSTANT in laws) and _is_far(rise)):
+        words = f"it changes, but by which law cannot be told ({told})"
+        question = _sweep("more sizes", _doubled(rise))
+        return _verdict(rise, Growth.UNEXPLAINED, laws, words, question)
+    if is_flat:
+        return _verdict(rise, Growth.FLAT, laws, f"flat: does not grow with n ({told})")
     if Law.CONSTANT in laws:
         words = (
-            "no clear growth: these sizes and seeds cannot tell whether it grows "
-            f"({_range(by_law[Law.LOG])} {span})"
+            f"no clear growth: these sizes and seeds cannot tell whether it grows ({told}; "
+            f"{_law_range(by_law[Law.LOG])})"
         )
-        return _verdict(best, Growth.UNCLEAR, laws, words, _sweep("more seeds", _doubled(best)))
+        return _verdict(rise, Growth.UNCLEAR, laws, words, _sweep("more seeds", _doubled(rise)))
     if growing.slope < 0:
-        return _verdict(
-            best, Growth.FALLING, laws, f"falls as n grows: by {abs(growing.change):.0%} {span}"
-        )
+        return _verdict(rise, Growth.FALLING, laws, f"falls as n grows: {told}")
     if len(laws) == 1 and (best.share is None or best.share >= MAJORITY):
-        words = f"grows like {best.law}: {_rate(best)} ({_worth(best)}{span})"
-        return _verdict(best, _GROWTHS[best.law], laws, words)
+        words = f"grows like {best.law}: {rate_of(best)} ({_worth(best)}{_span(rise)}); {told}"
+        return _verdict(rise, _GROWTHS[best.law], laws, words)
     if len(laws) == 1:
         runner_up = max((fit for fit in fits if fit is not best), key=lambda fit: fit.share or 0.0)
         laws, supported = (best.law, runner_up.law), [best, runner_up]
     names = " or ".join(laws)
     shares = ", ".join(f"{fit.share:.0%}" for fit in supported if fit.share is not None)
-    words = f"grows like {names}: these sizes cannot tell them apart ({_shares(shares)}{span})"
-    return _verdict(best, Growth.UNDECIDED, laws, words, _sweep("larger rings", _further(best)))
+    words = f"grows like {names}: these sizes cannot tell them apart ({_shares(shares)}{told})"
+    return _verdict(rise, Growth.UNDECIDED, laws, words, _sweep("larger rings", _further(rise)))
+
+
+def is_change(rise: Rise | Judgement) -> bool:
+    """Say whether the interval of what was measured leaves out that nothing has changed."""
+    if rise.change_low is None or rise.change_high is None:
+        return False
+    return not rise.change_low <= 0 <= rise.change_high
+
+
+def change_of(rise: Rise | Judgement) -> str:
+    """Return a measured change with its interval; its base is the value at the smallest size."""
+    if rise.change is None:
+        return f"from {_shown(rise, rise.first)} to {_shown(rise, rise.last)}"
+    if rise.change_low is None or rise.change_high is None:
+        return f"{rise.change:+.0%}"
+    return f"{rise.change:+.0%}, 95 % interval {rise.change_low:+.0%} to {rise.change_high:+.0%}"
+
+
+def rate_of(fit: Fit) -> str:
+    """Return how fast a law grows, in words."""
+    per = {
+        Law.CONSTANT: "",
+        Law.LOG: "each time n doubles",
+        Law.LOG_SQUARED: "for each unit of log² n",
+        Law.SQRT: "for each unit of sqrt n",
+        Law.LINEAR: "for each broker",
+    }[fit.law]
+    return f"{fit.slope:+.3g}{'' if fit.measure in NUMBERS else ' s'} {per}".rstrip()
+
+
+def _not_reached(rise: Rise) -> Judgement:
+    sizes = ", ".join(f"{n:,}" for n in rise.missing)
+    words = (
+        f"no law can be told: {rise.quantile} or the end of its interval is not reached at "
+        f"n = {sizes}, as too many were not seen to end"
+    )
+    return _verdict(rise, Growth.NOT_REACHED, (), words)
+
+
+def _too_few(rise: Rise) -> Judgement:
+    least, most = rise.n_min, rise.n_max
+    more = sorted({least, 4 * most, 16 * most} if rise.sizes == 1 else {least, most, 4 * most})
+    words = f"too few sizes ({rise.sizes}; need {FEWEST_SIZES})"
+    return _verdict(rise, Growth.TOO_FEW, (), words, _sweep("one size more", more))
 
 
 def _verdict(
-    fit: Fit, growth: Growth, laws: tuple[Law, ...], words: str, question: str | None = None
+    rise: Rise, growth: Growth, laws: tuple[Law, ...], words: str, question: str | None = None
 ) -> Judgement:
+    own = {
+        name: getattr(rise, name)
+        for name in rise.__struct_fields__
+        if name in Judgement.__struct_fields__
+    }
     return Judgement(
-        source=fit.source,
-        scenario=fit.scenario,
-        profile=fit.profile,
-        parameters=fit.parameters,
-        measure=fit.measure,
-        quantile=fit.quantile,
+        **own,
         growth=growth,
         models=tuple(law.value for law in laws),
         words=words,
@@ -106,20 +153,33 @@ def _verdict(
 
 def _is_flat(fit: Fit) -> bool:
     """Say whether even the ends of its interval change little."""
-    ends = (fit.change_low, fit.change_high)
-    if None in ends:
+    if fit.change is None:
+        return False
+    if fit.share is None:
         return abs(fit.change) < NEGLIGIBLE
-    return all(abs(end) < NEGLIGIBLE for end in ends if end is not None)
+    ends = (fit.change_low, fit.change_high)
+    return all(end is not None and abs(end) < NEGLIGIBLE for end in ends)
 
 
-def _change(fit: Fit) -> str:
-    return f"{fit.change:+.0%}"
+def _is_far(rise: Rise) -> bool:
+    """Say whether what was measured changes by more than is negligible, whatever its seeds."""
+    ends = (rise.change_low or 0.0, rise.change_high or 0.0)
+    return is_change(rise) and min(map(abs, ends)) >= NEGLIGIBLE
 
 
-def _range(fit: Fit) -> str:
+def _law_range(fit: Fit) -> str:
     if fit.change_low is None or fit.change_high is None:
-        return f"{fit.change:+.0%}"
-    return f"between {fit.change_low:+.0%} and {fit.change_high:+.0%}"
+        return f"as a line over log n {fit.change or 0.0:+.0%}"
+    return f"as a line over log n between {fit.change_low:+.0%} and {fit.change_high:+.0%}"
+
+
+def _span(rise: Rise) -> str:
+    return f"from n = {rise.n_min:,} to n = {rise.n_max:,}"
+
+
+def _shown(rise: Rise | Judgement, value: float | None) -> str:
+    unit = "" if rise.measure in NUMBERS else " s"
+    return "not reached" if value is None else f"{value:.3g}{unit}"
 
 
 def _worth(fit: Fit) -> str:
@@ -130,23 +190,13 @@ def _shares(shares: str) -> str:
     return f"best in {shares} of the replicates, " if shares else ""
 
 
-def _rate(fit: Fit) -> str:
-    per = {
-        Law.LOG: "each time n doubles",
-        Law.LOG_SQUARED: "for each unit of log² n",
-        Law.SQRT: "for each unit of sqrt n",
-        Law.LINEAR: "for each broker",
-    }[fit.law]
-    return f"{fit.slope:+.3g}{'' if fit.measure in NUMBERS else ' s'} {per}"
+def _doubled(rise: Rise) -> list[int]:
+    middle = 2 ** round((math.log2(rise.n_min) + math.log2(rise.n_max)) / 2)
+    return sorted({rise.n_min, middle, rise.n_max})
 
 
-def _doubled(fit: Fit) -> list[int]:
-    middle = 2 ** round((math.log2(fit.n_min) + math.log2(fit.n_max)) / 2)
-    return sorted({fit.n_min, middle, fit.n_max})
-
-
-def _further(fit: Fit) -> list[int]:
-    return sorted({fit.n_min, fit.n_max, 4 * fit.n_max, 16 * fit.n_max})
+def _further(rise: Rise) -> list[int]:
+    return sorted({rise.n_min, rise.n_max, 4 * rise.n_max, 16 * rise.n_max})
 
 
 def _sweep(what: str, sizes: Sequence[int]) -> str:

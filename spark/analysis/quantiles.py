@@ -1,21 +1,25 @@
 """Exact quantiles of any number of values, with bounded memory, in two passes.
 
-The first pass counts values in *buckets*, each about half a per cent wide. So one knows in which
-bucket the value of each rank is. The second pass looks only at the values of these few buckets.
-
-Between two neighbours a quantile is interpolated linearly, as numpy and R do by default: that of
-p is the value of rank ``(count - 1) p``, counted from 0.
+The first pass counts values in *buckets*, each about half a per cent wide, and those that are not
+over in the bucket in which they were seen last. So one knows in which bucket the value of each rank
+is (``ranks``), which is found out here and not in Spark. The second pass looks only at the values
+of these few buckets, and of these only at the ranks that are asked for.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import groupby
 
 import msgspec
+import numpy as np
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from spark.analysis.frames import expect
+from spark.analysis.frames import collect, expect, table
+from spark.analysis.ranks import Places, Reals, between, locate
 from spark.analysis.recovery import CELL
 
 #: Column -> the quantile it holds.
@@ -25,34 +29,65 @@ _PER_DOUBLING = 128  #: buckets each time a value doubles
 _SCALE = _PER_DOUBLING / math.log(2)
 _KEY = (*CELL, "measure")
 
+Key = tuple[int, int, str]  #: group, size, measure
+
 
 class Bucket(msgspec.Struct, frozen=True, kw_only=True):
-    """The values of one cell and measure in one bucket; those that are open have bucket None."""
+    """The values of one cell and measure in one bucket; None: those that may never be over."""
 
     group_key: int
     size: int
     measure: str
     bucket: int | None
-    count: int
-    total: float | None
+    over: int
+    still: int
+    total: float | None  #: of those that are over, as are least and most
     least: int | None
     most: int | None
 
 
 class CellQuantiles(msgspec.Struct, frozen=True, kw_only=True):
-    """A measure in a cell. The quantiles are None if all its incidents are open."""
+    """A measure in a cell; a quantile is None where it is not reached."""
 
     group_key: int
     size: int
     measure: str
-    count: int
+    count: int  #: values that are over
     open: int
-    mean: float | None
+    mean: float | None  #: None if something is open, as is ``max``
     max: float | None
+    least: float | None  #: of those that are over, as ``most``
+    most: float | None
     p50: float | None
     p95: float | None
     p99: float | None
     p999: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The buckets of one cell and measure, in order; the last may be without a number."""
+
+    numbers: tuple[int | None, ...]
+    over: Reals
+    still: Reals
+    least: Reals
+    most: Reals
+    total: float
+
+
+class _Rank(msgspec.Struct, frozen=True, kw_only=True):
+    """A value that is asked for: the one of this rank in its bucket."""
+
+    group_key: int
+    size: int
+    measure: str
+    bucket: int
+    rank: int
+
+
+class _Found(_Rank, frozen=True, kw_only=True):
+    value: int
 
 
 def bucket(value: str) -> Column:
@@ -62,101 +97,172 @@ def bucket(value: str) -> Column:
     return fn.when(column < 0, -width).otherwise(width).cast("long")
 
 
-def buckets(measured: DataFrame) -> DataFrame:
-    """Return rows of :class:`Bucket` from those of ``recovery.Measured``."""
-    found = (
+def buckets(measured: DataFrame, *more: str) -> DataFrame:
+    """Return rows of :class:`Bucket` from those of ``recovery.Measured``, and by ``more`` columns.
+
+    The columns are the same if ``measured`` has been counted before, by more columns.
+    """
+    over = fn.when(fn.col("over"), fn.col("value"))
+    return (
         measured.withColumn("bucket", bucket("value"))
-        .groupBy(*_KEY, "bucket")
+        .groupBy(*_KEY, *more, "bucket")
         .agg(
-            fn.count("*").alias("count"),
-            fn.sum(fn.col("value").cast("double")).alias("total"),
-            fn.min("value").alias("least"),
-            fn.max("value").alias("most"),
+            fn.count_if("over").alias("over"),
+            fn.count_if(~fn.col("over")).alias("still"),
+            fn.sum(over.cast("double")).alias("total"),
+            fn.min(over).alias("least"),
+            fn.max(over).alias("most"),
         )
+    )
+
+
+def pooled(counted: DataFrame) -> DataFrame:
+    """Return rows of :class:`Bucket` from those that were counted by more columns."""
+    found = counted.groupBy(*_KEY, "bucket").agg(
+        *(fn.sum(name).alias(name) for name in ("over", "still", "total")),
+        fn.min("least").alias("least"),
+        fn.max("most").alias("most"),
     )
     return expect(found, Bucket)
 
 
-def cell_quantiles(measured: DataFrame, buckets: DataFrame) -> DataFrame:
-    """Return rows of :class:`CellQuantiles`, in the units of the values."""
-    is_open = fn.col("bucket").isNull()
-    whole = buckets.groupBy(*_KEY).agg(
-        fn.coalesce(fn.sum(fn.when(~is_open, fn.col("count"))), fn.lit(0)).alias("count"),
-        fn.coalesce(fn.sum(fn.when(is_open, fn.col("count"))), fn.lit(0)).alias("open"),
-        fn.sum("total").alias("total"),
-        fn.max("most").cast("double").alias("max"),
+def counts(rows: DataFrame) -> dict[Key, Counts]:
+    """Bring rows of :class:`Bucket` here, by cell and measure."""
+    found = sorted(
+        collect(expect(rows, Bucket), Bucket),
+        key=lambda row: (*_key(row), row.bucket is None, row.bucket or 0),
     )
-    ranks = _ranks(buckets)
-    wanted = ranks.select(*_KEY, "bucket").distinct()
-    ranked = _exact(measured, wanted)
-    inside = (fn.col("rank") >= fn.col("first")) & (fn.col("rank") < fn.col("after"))
-    found = (
-        ranks.join(ranked, [*_KEY, "bucket"], "inner")
-        .where(inside)
-        .groupBy(*_KEY)
-        .agg(*(_interpolated(name, p) for name, p in QUANTILES.items()))
-    )
-    rows = whole.join(found, list(_KEY), "left").withColumn(
-        "mean", fn.col("total") / fn.nullif("count", fn.lit(0))
-    )
-    return expect(rows, CellQuantiles)
+    return {key: _counts(list(alike)) for key, alike in groupby(found, key=_key)}
 
 
-def _ranks(buckets: DataFrame) -> DataFrame:
-    """Return which ranks are asked for, and in which bucket each is: ``rank`` counts from there."""
-    order = Window.partitionBy(*_KEY).orderBy("bucket")
-    until = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    counted = buckets.where(fn.col("bucket").isNotNull()).select(
-        *_KEY,
-        "bucket",
-        (fn.sum("count").over(until) - fn.col("count")).alias("before"),
-        "count",
-        fn.sum("count").over(Window.partitionBy(*_KEY)).alias("all"),
-    )
-    asked = [
-        fn.struct(fn.lit(name).alias("name"), at.cast("long").alias("at"))
-        for name, p in QUANTILES.items()
-        for at in (fn.floor(_place(p)), fn.ceil(_place(p)))
-    ]
-    within = (fn.col("at") >= fn.col("before")) & (
-        fn.col("at") < fn.col("before") + fn.col("count")
-    )
-    return (
-        counted.select("*", fn.inline(fn.array_distinct(fn.array(*asked))))
-        .where(within)
-        .select(
-            *_KEY, "bucket", "name", "at", "all", (fn.col("at") - fn.col("before")).alias("rank")
-        )
+def _key(row: Bucket | _Rank) -> Key:
+    return row.group_key, row.size, row.measure
+
+
+def _counts(rows: list[Bucket]) -> Counts:
+    def column(values: Iterable[float]) -> Reals:
+        return np.array(list(values), dtype=np.float64)
+
+    return Counts(
+        numbers=tuple(row.bucket for row in rows),
+        over=column(row.over for row in rows),
+        still=column(row.still for row in rows),
+        least=column(row.least or 0 for row in rows),
+        most=column(row.most or 0 for row in rows),
+        total=sum(row.total or 0.0 for row in rows),
     )
 
 
-def _place(p: float) -> Column:
-    # Rounded, as 0.95 times 20 must not be 19.000000000000004.
-    return fn.round((fn.col("all") - 1) * fn.lit(p), 9)
+def cell_quantiles(measured: DataFrame, known: Mapping[Key, Counts]) -> list[CellQuantiles]:
+    """Return the quantiles of each cell and measure, in the units of the values.
+
+    Args:
+        measured: Rows of ``recovery.Measured``; they are read again where values are asked for.
+        known: Their counts.
+    """
+    places = {
+        (key, name): locate(own.over[None, :], own.still[None, :], share)
+        for key, own in known.items()
+        for name, share in QUANTILES.items()
+    }
+    asked: dict[_Rank, float | None] = {}
+    for (key, _), place in places.items():
+        for rank in _ranks(key, known[key], place):
+            asked[rank] = _at_an_end(known[key], rank)
+    unknown = [rank for rank, value in asked.items() if value is None]
+    values = {rank: value for rank, value in asked.items() if value is not None}
+    values |= _exact(measured, unknown)
+    return [_cell(key, own, places, values) for key, own in known.items()]
 
 
-def _exact(measured: DataFrame, wanted: DataFrame) -> DataFrame:
-    """Return the distinct values in the buckets ``wanted``, with the ranks that each covers."""
+def _ranks(key: Key, own: Counts, place: Places) -> Iterable[_Rank]:
+    """Yield the values between which a quantile lies, if it is reached."""
+    if not np.isfinite(place.part[0]):
+        return
+    group_key, size, measure = key
+    for at, rank in ((place.low, place.low_rank), (place.high, place.high_rank)):
+        number = own.numbers[int(at[0])]
+        if number is not None:
+            yield _Rank(
+                group_key=group_key,
+                size=size,
+                measure=measure,
+                bucket=number,
+                rank=int(rank[0]),
+            )
+
+
+def _at_an_end(own: Counts, rank: _Rank) -> float | None:
+    """Return the value of a rank if it is the first or the last of its bucket, or all are alike."""
+    at = own.numbers.index(rank.bucket)
+    if rank.rank == 0 or own.least[at] == own.most[at]:
+        return float(own.least[at])
+    return float(own.most[at]) if rank.rank == own.over[at] - 1 else None
+
+
+def _exact(measured: DataFrame, asked: list[_Rank]) -> dict[_Rank, float]:
+    """Read the values of some ranks."""
+    if not asked:
+        return {}
     place = [*_KEY, "bucket"]
     until = (
         Window.partitionBy(*place)
         .orderBy("value")
         .rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
-    return (
-        measured.where(fn.col("value").isNotNull())
+    ranks = fn.broadcast(table(measured.sparkSession, _Rank, asked))
+    ranked = (
+        measured.where("over")
         .withColumn("bucket", bucket("value"))
-        .join(fn.broadcast(wanted), place, "left_semi")
+        .join(fn.broadcast(ranks.select(*place).distinct()), place, "left_semi")
         .groupBy(*place, "value")
         .count()
         .withColumn("after", fn.sum("count").over(until))
-        .withColumn("first", fn.col("after") - fn.col("count"))
-        .drop("count")
     )
+    inside = (fn.col("rank") < fn.col("after")) & (
+        fn.col("rank") >= fn.col("after") - fn.col("count")
+    )
+    found = ranked.join(ranks, place, "inner").where(inside)
+    return {
+        _Rank(
+            group_key=row.group_key,
+            size=row.size,
+            measure=row.measure,
+            bucket=row.bucket,
+            rank=row.rank,
+        ): float(row.value)
+        for row in collect(found, _Found)
+    }
 
 
-def _interpolated(name: str, p: float) -> Column:
-    mine = fn.when(fn.col("name") == name, fn.col("value"))
-    low, high = fn.min(mine), fn.max(mine)
-    share = fn.max(_place(p)) - fn.max(fn.floor(_place(p)))
-    return (low + share * (high - low)).alias(name)
+def _cell(
+    key: Key,
+    own: Counts,
+    places: Mapping[tuple[Key, str], Places],
+    values: Mapping[_Rank, float],
+) -> CellQuantiles:
+    found: dict[str, float | None] = {}
+    for name in QUANTILES:
+        place = places[key, name]
+        ends = [values[rank] for rank in _ranks(key, own, place)]
+        found[name] = (
+            float(between(np.array(ends[:1]), np.array(ends[1:]), place.part)[0]) if ends else None
+        )
+    count, still = int(own.over.sum()), int(own.still.sum())
+    seen = own.over > 0
+    least, most = (
+        (float(own.least[seen].min()), float(own.most[seen].max())) if count else (None, None)
+    )
+    group_key, size, measure = key
+    return CellQuantiles(
+        group_key=group_key,
+        size=size,
+        measure=measure,
+        count=count,
+        open=still,
+        mean=own.total / count if count and not still else None,
+        max=None if still else most,
+        least=least,
+        most=most,
+        **found,
+    )

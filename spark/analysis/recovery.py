@@ -14,8 +14,9 @@ chords         t_x - t_f    how long some long-distance pointer led nowhere
 
 and one more measure, ``messages``: all that were sent on account of the incident.
 
-Only incidents whose verdict is ``broker_failed`` enter. A phase that lacks an end, because the run
-was over first or because its observer could not know, is *open*: its value is null.
+Deaths enter: incidents with a time of failure, and those whose verdict is ``broker_failed``. A
+phase that has begun and has no end is *open*, and was seen until the ring was whole, or else until
+the run was over (``overlay.trace_schema.lasted``). A phase whose start nobody knows is left out.
 
 Runs belong to a *group* (``groups``), and those of one size to a *cell* of it. The unit of all
 statistics is the seed: incidents of one run are not independent of each other.
@@ -27,20 +28,12 @@ import msgspec
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-from overlay.trace_schema import Source, Verdict
+from overlay.trace_schema import PHASES, Phase, Source, Verdict
 from spark.analysis.frames import expect
 from spark.analysis.groups import Group
 from spark.analysis.results import Counts, Facts
 from spark.dataset.load import Dataset
 
-#: Phase -> the columns of its start and its end.
-PHASES = {
-    "detection": ("failed_ns", "suspected_ns"),
-    "confirmation": ("suspected_ns", "confirmed_ns"),
-    "repair": ("confirmed_ns", "repaired_ns"),
-    "total": ("failed_ns", "repaired_ns"),
-    "chords": ("failed_ns", "chords_repaired_ns"),
-}
 MESSAGES = "messages"
 NUMBERS = (MESSAGES,)  #: measures that are no times
 MEASURES = (*PHASES, *NUMBERS)
@@ -62,6 +55,9 @@ class KeyedRun(msgspec.Struct, frozen=True, kw_only=True):
     group_key: int
     size: int  #: brokers the ring was formed of, not those of the moment of the failure
     unit: int  #: what is drawn again by a bootstrap: the seed, or else the run
+    source: str
+    seed: int | None
+    duration_ns: int | None
 
 
 class KeyedGroup(Group, frozen=True, kw_only=True):
@@ -71,13 +67,17 @@ class KeyedGroup(Group, frozen=True, kw_only=True):
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """One measure of one incident: nanoseconds, or a number; None where it is open."""
+    """One measure of one incident: nanoseconds, or a number.
+
+    One that is not over has lasted so long at least; None: nobody knows how long it was seen.
+    """
 
     group_key: int
     size: int
     unit: int
     measure: str
     value: int | None
+    over: bool
 
 
 def grouped(runs: DataFrame) -> DataFrame:
@@ -109,13 +109,6 @@ def keyed_groups(runs: DataFrame) -> DataFrame:
     return expect(grouped(runs).select("group_key", *GROUP).distinct(), KeyedGroup)
 
 
-def named(frame: DataFrame, groups: DataFrame) -> DataFrame:
-    """Return the rows of a small ``frame`` with the columns of their groups, and with n."""
-    n = fn.when(fn.col("size") != UNKNOWN, fn.col("size"))
-    told = frame.withColumn("n", n) if "size" in frame.columns else frame
-    return told.join(fn.broadcast(groups), "group_key", "inner")
-
-
 def facts(data: Dataset) -> DataFrame:
     """Return the one row of ``results.Facts``."""
     runs = data.runs.agg(
@@ -125,9 +118,15 @@ def facts(data: Dataset) -> DataFrame:
         fn.countDistinct("seed").alias("seeds"),
         fn.sort_array(fn.collect_set("version")).alias("versions"),
     )
-    known = data.runs.select("run_id", fn.lit(True).alias("known"))
-    incidents = data.incidents.join(known, on="run_id", how="left").agg(
-        fn.count("*").alias("incidents"), fn.count_if(fn.col("known").isNull()).alias("strays")
+    simulated = fn.col("source") == Source.SIMULATOR.value
+    known = data.runs.select("run_id", simulated.alias("simulated"))
+    per_run = data.incidents.groupBy("run_id").agg(fn.count("*").alias("told"))
+    incidents = per_run.join(known, on="run_id", how="full").agg(
+        fn.coalesce(fn.sum("told"), fn.lit(0)).alias("incidents"),
+        fn.coalesce(fn.sum(fn.when(fn.col("simulated").isNull(), fn.col("told"))), fn.lit(0)).alias(
+            "strays"
+        ),
+        fn.count_if(fn.col("simulated") & fn.col("told").isNull()).alias("bare"),
     )
     return expect(runs.crossJoin(incidents), Facts)
 
@@ -154,16 +153,35 @@ def counts(data: Dataset) -> DataFrame:
 
 def measured(incidents: DataFrame, runs: DataFrame) -> DataFrame:
     """Return rows of :class:`Measured` from incidents and :class:`KeyedRun`."""
-    failed = incidents.where(fn.col("verdict") == Verdict.BROKER_FAILED.value)
-    phases = [(fn.col(end) - fn.col(start)).alias(name) for name, (start, end) in PHASES.items()]
-    wide = failed.join(runs, "run_id", "inner").select(
-        *CELL, "unit", *phases, *(fn.col(number) for number in NUMBERS)
+    failed = fn.col("verdict") == Verdict.BROKER_FAILED.value
+    # Of a simulated run it is known that the broker lived where no time of failure is told.
+    is_death = fn.col("failed_ns").isNotNull() | (fn.col("source") == Source.LIVE.value)
+    rows = [_phase(name, phase, is_death) for name, phase in PHASES.items()]
+    is_open = is_death & fn.col("repaired_ns").isNull()
+    rows += [_row(name, fn.col(name), ~is_open, fn.lit(True)) for name in NUMBERS]
+    found = (
+        incidents.where(failed | fn.col("failed_ns").isNotNull())
+        .join(runs, "run_id", "inner")
+        .select(*CELL, "unit", fn.inline(fn.array(*rows)))
+        .where("begun")
     )
-    return expect(wide.unpivot([*CELL, "unit"], list(MEASURES), "measure", "value"), Measured)
+    return expect(found, Measured)
 
 
-def in_units(value: Column | str, measure: Column | str = "measure") -> Column:
-    """Return a value as people read it: seconds for times, numbers as they are."""
-    column = fn.col(value) if isinstance(value, str) else value
-    name = fn.col(measure) if isinstance(measure, str) else measure
-    return fn.when(name.isin(*NUMBERS), column.cast("double")).otherwise(column / NS_PER_S)
+def _phase(name: str, phase: Phase, is_death: Column) -> Column:
+    start, end = fn.col(phase.start), fn.col(phase.end)
+    whole = () if phase.end == "chords_repaired_ns" else ("repaired_ns",)
+    seen = fn.coalesce(end, *whole, "duration_ns") - start
+    begun = start.isNotNull() & (end.isNotNull() | is_death)
+    value = fn.when(end.isNotNull(), seen).otherwise(fn.greatest(seen, fn.lit(0)))
+    # The greatest of null and a number is the number.
+    return _row(name, fn.when(seen.isNotNull(), value), end.isNotNull(), begun)
+
+
+def _row(measure: str, value: Column, over: Column, begun: Column) -> Column:
+    return fn.struct(
+        fn.lit(measure).alias("measure"),
+        value.cast("long").alias("value"),
+        over.alias("over"),
+        begun.alias("begun"),
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 import msgspec
 
@@ -11,6 +12,7 @@ from overlay.trace_schema import Source
 from sims.campaign.cells import quoted
 from sims.scenarios import library
 from sims.scenarios.files import parse
+from sims.scenarios.schema import Ring
 from spark.analysis.groups import Group, settings
 
 #: Parameter of an experiment that is no scenario in a file -> its option.
@@ -20,6 +22,7 @@ _OPTIONS = {
     "chords": "--chords",
     "gap_rule": "--gaps",
 }
+_BROKERS = ("chords", "gap_rule")  #: of these, those that are settings of brokers
 
 
 def command(group: Group, n: int | None, seed: int | None) -> str | None:
@@ -43,6 +46,31 @@ def command(group: Group, n: int | None, seed: int | None) -> str | None:
     own["profile"] = group.profile
     changes = _changes(own, usual)
     return " ".join([head.format(quoted(group.scenario)), *changes])
+
+
+#: Parameters of an experiment that is no scenario in a file, as they usually are.
+_USUAL = {"crash_share": "0.05", "crash_mode": "power", "chords": "rank", "gap_rule": "widest"}
+
+
+@cache
+def usual(scenario: str) -> Mapping[str, str]:
+    """Return what the settings of a scenario are if nobody changes them.
+
+    Of a scenario that is not in the library, these are the settings of the ring.
+    """
+    try:
+        return {**_USUAL, **_told(scenario)}
+    except ConfigError:
+        ring = settings(msgspec.json.encode({"ring": Ring()}).decode())
+        return {**_USUAL, **ring}
+
+
+def departures(group: Group) -> int:
+    """Return how many settings of a group's brokers are not the usual ones."""
+    known = usual(group.scenario)
+    own = settings(group.parameters)
+    told = {key: value for key, value in own.items() if key.startswith("ring.") or key in _BROKERS}
+    return sum(value not in (known.get(key), "null") for key, value in told.items())
 
 
 def _told(name: str) -> Mapping[str, str]:

@@ -7,36 +7,42 @@ they have in common cancels when they are compared.
 
 Spark reduces each seed to counts in buckets (``quantiles``). What is left is, for each cell, the
 product of a matrix of draws and one of counts. No built-in does that, so numpy does it, on the
-executors. Within a bucket values are taken to be spread evenly; how far that is off for the data
-themselves is known, and taken off each replicate.
+executors. A replicate interpolates as the estimate does (``ranks``). Within a bucket values are
+taken to be spread evenly; how far that is off for the data themselves is known, and taken off each
+replicate. No replicate leaves the data.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from sims.dataset import arrow_schema
-from spark.analysis.frames import expect
-from spark.analysis.quantiles import QUANTILES, bucket
-from spark.analysis.recovery import CELL, in_units
+from spark.analysis.frames import collect, expect
+from spark.analysis.quantiles import QUANTILES, CellQuantiles, Key
+from spark.analysis.ranks import Reals, end_of, errors_of, quantiles_of
+from spark.analysis.recovery import CELL, NS_PER_S, NUMBERS
 from spark.dataset.column_types import spark_schema
 
 REPLICATES = 500
 CONFIDENCE = 0.95
 BOOTSTRAPPED = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-
-Reals = NDArray[np.float64]
+#: Bucket of what may never be over: after all others.
+_NEVER = 2**62
 
 
 class Replicates(msgspec.Struct, frozen=True, kw_only=True):
-    """The quantiles of one measure in one cell, as drawn; none where there is only one seed."""
+    """The quantiles of one measure in one cell, as drawn; none where there is only one seed.
+
+    They are differences from the quantile of the data, infinite where they are not reached.
+    """
 
     group_key: int
     size: int
@@ -45,62 +51,79 @@ class Replicates(msgspec.Struct, frozen=True, kw_only=True):
     p50: tuple[float, ...]
     p95: tuple[float, ...]
     p99: tuple[float, ...]
+    places: tuple[float, ...]  #: buckets, in order
+    errors: tuple[float, ...]  #: of the logarithm of the survival curve at the end of each
 
 
-def replicates(measured: DataFrame) -> DataFrame:
-    """Return rows of :class:`Replicates` from those of ``recovery.Measured``.
+class Cell(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """A measure in a cell, in the units of people: seconds for times, and numbers.
 
-    The replicates are differences from the quantile of the data.
+    A quantile is infinite where it is not reached.
     """
-    counted = (
-        measured.where(fn.col("value").isNotNull())
-        .withColumn("bucket", bucket("value"))
-        .groupBy(*CELL, "measure", "unit", "bucket")
-        .agg(
-            fn.count("*").alias("count"),
-            fn.min("value").alias("least"),
-            fn.max("value").alias("most"),
-        )
+
+    group_key: int
+    size: int
+    measure: str
+    units: int
+    count: int
+    open: int
+    mean: float | None
+    max: float | None
+    at: Mapping[str, float]  #: ``p50`` and others
+    draws: Mapping[str, Reals]  #: their replicates; none with one seed
+
+    def ends(self, quantile: str) -> tuple[float | None, float | None]:
+        """Return the 95 % interval of a quantile; None with one seed, infinite: not reached."""
+        draws = self.draws[quantile]
+        return end_of(draws, (1 - CONFIDENCE) / 2), end_of(draws, (1 + CONFIDENCE) / 2)
+
+
+def replicates(counted: DataFrame) -> DataFrame:
+    """Return rows of :class:`Replicates` from buckets that were counted by ``unit``."""
+    places = fn.coalesce("bucket", fn.lit(_NEVER).cast("long"))
+    drawn = (
+        counted.withColumn("bucket", places)
+        .groupBy(*CELL, "measure")
+        .applyInArrow(_draw, spark_schema(Replicates))
     )
-    drawn = counted.groupBy(*CELL, "measure").applyInArrow(_draw, spark_schema(Replicates))
     return expect(drawn, Replicates)
 
 
-def with_replicates(cells: DataFrame, drawn: DataFrame) -> DataFrame:
-    """Return rows of ``quantiles.CellQuantiles`` with their replicates, in the units of people.
+def drawn(counted: DataFrame) -> dict[Key, Replicates]:
+    """Bring the replicates of each cell and measure here."""
+    return {
+        (row.group_key, row.size, row.measure): row
+        for row in collect(replicates(counted), Replicates)
+    }
 
-    The arrays of replicates are ``p50s``, ``p95s`` and ``p99s``; they are empty with one seed.
-    """
 
-    def scaled(name: str) -> Column:
-        return fn.transform(name, lambda value: in_units(value))
+def cells(exact: Iterable[CellQuantiles], drawn: Mapping[Key, Replicates]) -> list[Cell]:
+    """Return quantiles with their replicates, in the units of people."""
+    return [_joined(row, drawn[row.group_key, row.size, row.measure]) for row in exact]
 
-    renamed = drawn.select(
-        *(*CELL, "measure", "units"), *(fn.col(name).alias(f"{name}s") for name in BOOTSTRAPPED)
+
+def _joined(row: CellQuantiles, drawn: Replicates) -> Cell:
+    unit = 1.0 if row.measure in NUMBERS else NS_PER_S
+    at, draws = {}, {}
+    for name in QUANTILES:
+        own = getattr(row, name)
+        at[name] = np.inf if own is None else own / unit
+    for name in BOOTSTRAPPED:
+        moved = np.array(getattr(drawn, name)) + (getattr(row, name) or 0.0)
+        inside = np.clip(moved, row.least or 0.0, row.most or 0.0)
+        draws[name] = np.where(np.isfinite(moved), inside, np.inf) / unit
+    return Cell(
+        group_key=row.group_key,
+        size=row.size,
+        measure=row.measure,
+        units=drawn.units,
+        count=row.count,
+        open=row.open,
+        mean=None if row.mean is None else row.mean / unit,
+        max=None if row.max is None else row.max / unit,
+        at=at,
+        draws=draws,
     )
-    none = fn.array().cast("array<double>")
-    return cells.join(renamed, [*CELL, "measure"], "left").withColumns(
-        {
-            **{name: in_units(name) for name in ("mean", "max", *QUANTILES)},
-            **{f"{name}s": fn.coalesce(scaled(f"{name}s"), none) for name in BOOTSTRAPPED},
-            "units": fn.coalesce("units", fn.lit(0).cast("long")),
-        }
-    )
-
-
-def low(replicates: str) -> Column:
-    """Return the lower end of the interval, as a difference; None without replicates."""
-    return _end(replicates, (1 - CONFIDENCE) / 2)
-
-
-def high(replicates: str) -> Column:
-    """Return the upper end."""
-    return _end(replicates, (1 + CONFIDENCE) / 2)
-
-
-def _end(replicates: str, share: float) -> Column:
-    at = fn.lit(1) + fn.round((fn.size(replicates) - 1) * fn.lit(share)).cast("int")
-    return fn.try_element_at(fn.sort_array(replicates), fn.greatest(at, fn.lit(1)))
 
 
 def _draw(cell: pa.Table) -> pa.Table:
@@ -109,21 +132,40 @@ def _draw(cell: pa.Table) -> pa.Table:
     places = np.unique(cell.column("bucket").to_numpy())
     row = np.searchsorted(names, cell.column("unit").to_numpy())
     column = np.searchsorted(places, cell.column("bucket").to_numpy())
-    counts = np.zeros((len(names), len(places)))
-    np.add.at(counts, (row, column), cell.column("count").to_numpy())
-    least, most = np.full(len(places), np.inf), np.full(len(places), -np.inf)
-    np.minimum.at(least, column, cell.column("least").to_numpy())
-    np.maximum.at(most, column, cell.column("most").to_numpy())
-    size = cell.column("size")[0].as_py()
+
+    def matrix(name: str) -> Reals:
+        found = np.zeros((len(names), len(places)))
+        np.add.at(found, (row, column), cell.column(name).to_numpy())
+        return found
+
+    def ends(name: str, start: float, pick: np.ufunc) -> Reals:
+        values = cell.column(name).to_numpy(zero_copy_only=False).astype(np.float64)
+        found = np.full(len(places), start)
+        known = ~np.isnan(values)
+        pick.at(found, column[known], values[known])
+        return np.where(np.isfinite(found), found, 0.0)
+
+    over, still = matrix("over"), matrix("still")
+    least, most = ends("least", np.inf, np.minimum), ends("most", -np.inf, np.maximum)
+    size, measure = cell.column("size")[0].as_py(), cell.column("measure")[0].as_py()
+    replicated = {}
     draws = _draws(names, size) if len(names) > 1 else np.zeros((0, len(names)))
-    own = quantiles_of(counts.sum(axis=0)[None, :], least, most)
-    drawn = quantiles_of(draws @ counts, least, most)
+    sums = [counts.sum(axis=0)[None, :] for counts in (over, still)]
+    for name, share in BOOTSTRAPPED.items():
+        own = quantiles_of(sums[0], sums[1], least, most, share)[0]
+        drawn = quantiles_of(draws @ over, draws @ still, least, most, share)
+        # Where the data do not reach it there is nothing that a replicate could be off by.
+        replicated[name] = (drawn - (own if np.isfinite(own) else 0.0)).tolist()
+    errors = errors_of(over, still)
+    known = np.isfinite(errors) & (places < _NEVER) if measure == "total" else errors > np.inf
     found = {
         "group_key": cell.column("group_key")[0].as_py(),
         "size": size,
-        "measure": cell.column("measure")[0].as_py(),
+        "measure": measure,
         "units": len(names),
-        **{name: (drawn[name] - own[name][0]).tolist() for name in BOOTSTRAPPED},
+        **replicated,
+        "places": places[known].astype(np.float64).tolist(),
+        "errors": errors[known].tolist(),
     }
     return pa.Table.from_pylist([found], schema=arrow_schema(Replicates))
 
@@ -134,19 +176,3 @@ def _draws(names: NDArray[np.int64], size: int) -> Reals:
     random = np.random.default_rng(int.from_bytes(digest[:8]))
     each = np.full(len(names), 1 / len(names))
     return random.multinomial(len(names), each, size=REPLICATES).astype(np.float64)
-
-
-def quantiles_of(counts: Reals, least: Reals, most: Reals) -> dict[str, Reals]:
-    """Return the quantiles of each row of ``counts``, whose columns are buckets."""
-    until = counts.cumsum(axis=1)
-    rows = np.arange(len(counts))
-    found = {}
-    for name, p in BOOTSTRAPPED.items():
-        rank = (until[:, -1] - 1) * p
-        # A replicate's rank lies in the first bucket with more values up to it than that.
-        place = np.minimum((until <= rank[:, None]).sum(axis=1), counts.shape[1] - 1)
-        inside = counts[rows, place]
-        before = until[rows, place] - inside
-        share = np.clip((rank - before) / np.maximum(inside - 1, 1), 0, 1)
-        found[name] = least[place] + share * (most[place] - least[place])
-    return found

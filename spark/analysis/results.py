@@ -19,6 +19,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     versions: tuple[str, ...]  #: of the chordal that wrote the rows
     incidents: int
     strays: int  #: incidents whose run is not in the data set; they enter nowhere
+    bare: int = 0  #: simulated runs without a single incident
 
 
 class Counts(Grouped, frozen=True, kw_only=True):
@@ -42,9 +43,9 @@ class Quantiles(Grouped, frozen=True, kw_only=True):
     n: int | None
     measure: str
     units: int  #: seeds, or runs where there are none
-    count: int  #: incidents that have a value
-    open: int  #: incidents that have none: an end was never reached or cannot be known
-    mean: float | None
+    count: int  #: incidents in which it was seen to end
+    open: int  #: incidents in which it has begun, and was not seen to end
+    mean: float | None  #: None if something is open, as is ``max``; quantiles: if not reached
     p50: float | None
     p50_low: float | None
     p50_high: float | None
@@ -61,8 +62,8 @@ class Quantiles(Grouped, frozen=True, kw_only=True):
 class Survival(Grouped, frozen=True, kw_only=True):
     """A step of a Kaplan-Meier curve: the share of failures not yet recovered after ``after_s``.
 
-    ``low`` and ``high`` are the ends of the 95 % interval by Greenwood's formula, on the scale of
-    log(-log).
+    ``low`` and ``high`` are the ends of the 95 % interval, on the scale of log(-log), with seeds as
+    clusters (Williams, 1995); None with one seed.
     """
 
     n: int | None
@@ -115,7 +116,9 @@ class Fit(Grouped, frozen=True, kw_only=True):
     deviance: float  #: weighted sum of squares left unexplained
     criterion: float  #: information criterion: the lower, the better
     share: float | None  #: of the replicates in which this law is the best
-    change: float  #: from ``n_min`` to ``n_max``, as a share of the mean
+    #: From ``n_min`` to ``n_max``, as a share of what the law says of ``n_min``. None: that is not
+    #: above 0, or the law is the constant, of which nothing was measured.
+    change: float | None
     change_low: float | None
     change_high: float | None
 
@@ -123,9 +126,11 @@ class Fit(Grouped, frozen=True, kw_only=True):
 class Growth(enum.StrEnum):
     """What the data say about the growth of a measure."""
 
+    NOT_REACHED = "not_reached"  #: so many were not seen to end that no law can be told
     TOO_FEW = "too_few_sizes"
     FLAT = "flat"
     UNCLEAR = "unclear"  #: perhaps it does not grow at all
+    UNEXPLAINED = "unexplained"  #: it changes, but by which law cannot be told
     FALLING = "falling"
     LOG = "log"
     LOG_SQUARED = "log_squared"
@@ -140,9 +145,34 @@ class Judgement(Grouped, frozen=True, kw_only=True):
     measure: str
     quantile: str
     growth: Growth
+    n_min: int
+    n_max: int
+    first: float | None  #: measured at ``n_min``; None: it is not reached
+    last: float | None
+    change: float | None  #: as a share of ``first``
+    change_low: float | None  #: the 95 % interval, over seeds
+    change_high: float | None
+    missing: tuple[int, ...]  #: sizes at which the quantile or its interval is not reached
     models: tuple[str, ...]  #: the laws that the data support, best first
     words: str
     question: str | None  #: what could not be answered, and which run would answer it
+
+
+class Rise(Grouped, frozen=True, kw_only=True):
+    """What was measured of a quantile from the smallest size to the largest (``growth``)."""
+
+    measure: str
+    quantile: str
+    sizes: int
+    n_min: int
+    n_max: int
+    first: float | None
+    last: float | None
+    range: float | None  #: largest value less the smallest, of all sizes, as a share of ``first``
+    change: float | None
+    change_low: float | None
+    change_high: float | None
+    missing: tuple[int, ...]
 
 
 class Churn(Grouped, frozen=True, kw_only=True):
@@ -176,11 +206,11 @@ class Comparison(Grouped, frozen=True, kw_only=True):
     n: int
     measure: str
     quantile: str
-    value_at: float
-    base_at: float
-    difference: float
+    value_at: float | None  #: None where it is not reached
+    base_at: float | None
+    difference: float | None
     difference_low: float | None
-    difference_high: float | None
+    difference_high: float | None  #: None as well where it is not reached
     ratio: float | None
     ratio_low: float | None
     ratio_high: float | None
@@ -195,6 +225,7 @@ class Outlier(Grouped, frozen=True, kw_only=True):
     run_id: str
     incident_id: str
     seed: int | None
-    total_s: float
+    total_s: float  #: or how long it was seen, if it was not repaired
+    repaired: bool
     beyond_s: float  #: the quantile that it is beyond
     command: str | None  #: that shows the run again

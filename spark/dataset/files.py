@@ -26,9 +26,8 @@ from overlay.trace_schema import (
 from sims.dataset import INCIDENTS, RUNS
 from sims.recording import PROBES, TRAFFIC
 from spark.dataset.column_types import columns, holds
+from spark.dataset.rules import Record
 from spark.errors import DatasetError
-
-Record = type[Run] | type[Incident] | type[Probe] | type[Traffic]
 
 #: The folder that holds the rows of each kind.
 FOLDERS: dict[Record, str] = {Run: RUNS, Incident: INCIDENTS, Probe: PROBES, Traffic: TRAFFIC}
@@ -90,6 +89,7 @@ class DatasetFiles:
     incidents: list[Path]
     probes: list[Path] = field(default_factory=list)
     skipped: tuple[str, ...] = ()  #: names of files that are left out, with the folder of each
+    skip_broken: bool = False  #: whether rows that break a rule are left out too
 
 
 def check_dataset(directory: Path, *, skip_broken: bool = False) -> DatasetFiles:
@@ -118,6 +118,14 @@ def check_dataset(directory: Path, *, skip_broken: bool = False) -> DatasetFiles
                 if not skip_broken:
                     raise DatasetError(f"{error}; or leave it out with --skip-broken") from error
                 broken[path] = str(error)
+    for path in _without_incidents(found[Run], found[Incident]):
+        words = (
+            f"{path} has no file of incidents of the same name: what failed in that run is "
+            "missing; write the run again, or remove it"
+        )
+        if not skip_broken:
+            raise DatasetError(f"{words}; or leave it out with --skip-broken")
+        broken.setdefault(path, words)
     names = {path.name for path in broken}
     left = {r: [path for path in paths if path.name not in names] for r, paths in found.items()}
     if broken and not (left[Run] and left[Incident]):
@@ -126,7 +134,27 @@ def check_dataset(directory: Path, *, skip_broken: bool = False) -> DatasetFiles
     for record in (Run, Incident):
         out += filter(_is_foreign, (directory / FOLDERS[record]).glob("[!._]*"))
     skipped = tuple(sorted(str(path.relative_to(directory)) for path in out))
-    return DatasetFiles(directory, left[Run], left[Incident], left[Probe], skipped)
+    return DatasetFiles(
+        directory, left[Run], left[Incident], left[Probe], skipped, skip_broken=skip_broken
+    )
+
+
+def _without_incidents(runs: list[Path], incidents: list[Path]) -> list[Path]:
+    """Return the files of one simulated run, named by it, that have no file of incidents.
+
+    A run without failures has one, with no rows. Files that were put together have other names.
+    """
+    there = {path.name for path in incidents}
+    lonely = [path for path in runs if path.suffix == PARQUET and path.name not in there]
+    return [path for path in lonely if _runs_in(path) == [path.stem]]
+
+
+def _runs_in(path: Path) -> list[str] | None:
+    try:
+        found: list[str] = pq.ParquetFile(path).read(["run_id"]).column("run_id").to_pylist()
+    except (pa.ArrowException, OSError):
+        return None  # it is broken, and was named already
+    return found
 
 
 def check_file(path: Path, record: Record) -> None:

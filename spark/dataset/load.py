@@ -1,8 +1,8 @@
 """Loading a data set: checked tables, whichever mix of files they come from.
 
 A data set in a folder has been looked at before (``files``), file by file. One at a URL that Spark
-alone understands (``hdfs://...``, ``s3a://...``) is never opened here: what can be checked of it is
-checked in Spark.
+alone understands (``hdfs://...``, ``s3a://...``) is never opened here. What must hold of rows
+(``rules``) is checked in Spark, in one aggregation a table, whichever door they come through.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
+from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -19,8 +20,10 @@ from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
 from overlay.trace_schema import Incident, Probe, Run
-from spark.dataset.column_types import spark_schema
-from spark.dataset.files import FOLDERS, JSON_LINES, PARQUET, DatasetFiles, Record, check_version
+from overlay.wording import counted
+from spark.dataset.column_types import columns, spark_schema
+from spark.dataset.files import FOLDERS, JSON_LINES, PARQUET, DatasetFiles, check_version
+from spark.dataset.rules import KEYS, Record, Rule, rules
 from spark.errors import DatasetError
 
 #: Columns that the folders of a table in partitions name.
@@ -37,7 +40,7 @@ class Dataset:
     runs: DataFrame
     incidents: DataFrame
     probes: DataFrame | None = None  #: with ``scenario`` and ``nodes``; None where there are none
-    skipped: tuple[str, ...] = ()  #: files that are left out
+    skipped: tuple[str, ...] = ()  #: files that are left out, and kinds of rows
 
 
 def is_url(place: str) -> bool:
@@ -49,7 +52,7 @@ def load(spark: SparkSession, files: DatasetFiles) -> Dataset:
     """Read a data set whose files were checked.
 
     Raises:
-        DatasetError: A run is in the data set twice.
+        DatasetError: A row breaks a rule, or is in the data set twice.
     """
     runs, incidents = _read(spark, files.runs, Run), _read(spark, files.incidents, Incident)
     probes = None
@@ -62,28 +65,27 @@ def load(spark: SparkSession, files: DatasetFiles) -> Dataset:
             probes = reader.parquet(*(address(path) for path in files.probes))
         else:
             probes = reader.parquet(address(folder))
-    check_unique(runs, str(files.directory))
-    return Dataset(runs, incidents, probes, files.skipped)
+    return _checked(
+        Dataset(runs, incidents, probes, files.skipped), str(files.directory), files.skip_broken
+    )
 
 
 def load_url(spark: SparkSession, url: str, *, skip_broken: bool = False) -> Dataset:
     """Read the data set at a URL of Spark's; with ``skip_broken``, without what is broken in it.
 
     Raises:
-        DatasetError: A table is missing, a row is of a newer version, or a run is there twice.
+        DatasetError: A table or a column is missing, a row breaks a rule or is of a newer version,
+            or is there twice.
     """
     place = url.rstrip("/")
     runs, incidents = (_at_url(spark, place, record, skip_broken) for record in (Run, Incident))
-    for frame, record in ((runs, Run), (incidents, Incident)):
-        _check_versions(frame, record)
     reader = spark.read.schema(partitioned_schema(Probe)).option("ignoreCorruptFiles", skip_broken)
     try:
         probes = reader.parquet(f"{place}/{FOLDERS[Probe]}")
         _look(probes)
     except AnalysisException:
         probes = None
-    check_unique(runs, url)
-    return Dataset(runs, incidents, probes)
+    return _checked(Dataset(runs, incidents, probes), url, skip_broken)
 
 
 def of_scenarios(data: Dataset, names: Sequence[str]) -> Dataset:
@@ -104,18 +106,84 @@ def address(path: Path) -> str:
     return "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path.resolve()))
 
 
-def check_unique(runs: DataFrame, place: str) -> None:
-    """Check that no run is there twice.
+def _checked(data: Dataset, place: str, skip_broken: bool) -> Dataset:
+    """Return the data set without what breaks a rule, or raise, if that is not asked for."""
+    runs, told = check(data.runs, Run, place, skip_broken=skip_broken)
+    incidents, more = check(data.incidents, Incident, place, skip_broken=skip_broken)
+    probes = data.probes
+    rest: list[str] = []
+    if probes is not None:
+        probes, rest = check(probes, Probe, place, skip_broken=skip_broken)
+    return Dataset(runs, incidents, probes, (*data.skipped, *told, *more, *rest))
+
+
+def check(
+    frame: DataFrame, record: Record, place: str, *, skip_broken: bool = False
+) -> tuple[DataFrame, list[str]]:
+    """Check all rows in one aggregation: their version, their rules, and that none is there twice.
+
+    Returns the rows, without those that break a rule if these are to be left out, and what was.
 
     Raises:
-        DatasetError: One is; the text names it.
+        DatasetError: A row breaks a rule, is of a version that is not read, or is there twice; the
+            text names its file and its key.
     """
-    twice = runs.groupBy("run_id").count().where(fn.col("count") > 1).orderBy("run_id").first()
-    if twice is not None:
-        raise DatasetError(
-            f"run {twice['run_id']!r} is in {place} {twice['count']} times: "
-            "remove the copies, and those of its incidents"
-        )
+    known = rules(record)
+    key = fn.xxhash64(
+        *(fn.coalesce(fn.col(name).cast("string"), fn.lit("")) for name in KEYS[record])
+    )
+    found = frame.agg(
+        fn.count("*").alias("rows"),
+        fn.count_distinct(key).alias("keys"),
+        fn.max("schema_version").alias("newest"),
+        fn.min("schema_version").alias("oldest"),
+        *(fn.count_if(fn.expr(rule.broken)).alias(f"rule_{at}") for at, rule in enumerate(known)),
+    ).collect()[0]
+    for version in (found["newest"], found["oldest"]):
+        if version is not None:
+            check_version(f"a row of {FOLDERS[record]!r}", version, record)
+    out = []
+    for at, rule in enumerate(known):
+        if not (count := found[f"rule_{at}"]):
+            continue
+        if not skip_broken:
+            _refuse(frame, record, place, rule, count)
+        out.append(f"{counted(count, 'row')} of {FOLDERS[record]}: {rule.words}")
+        frame = frame.where(fn.coalesce(~fn.expr(rule.broken), fn.lit(True)))
+    if found["keys"] < found["rows"]:
+        _check_unique(frame, record, place)
+    return frame, out
+
+
+def _refuse(frame: DataFrame, record: Record, place: str, rule: Rule, count: int) -> None:
+    """Name the first row that breaks a rule, and its file."""
+    first = (
+        frame.where(fn.expr(rule.broken))
+        .select(*KEYS[record], fn.input_file_name().alias("file"))
+        .orderBy("file", *KEYS[record])
+        .first()
+    )
+    assert first is not None
+    named = ", ".join(f"{name} {first[name]!r}" for name in KEYS[record])
+    more = f", as of {count - 1:,} more" if count > 1 else ""
+    raise DatasetError(
+        f"{unquote(first['file']).removeprefix('file://') or place}: {rule.words} in the row of "
+        f"{named}{more}; mend it, or leave it out with --skip-broken"
+    )
+
+
+def _check_unique(frame: DataFrame, record: Record, place: str) -> None:
+    """Name the first row that is there twice; none may be, as hashes of two may be the same."""
+    keys = KEYS[record]
+    twice = frame.groupBy(*keys).count().where(fn.col("count") > 1).orderBy(*keys).first()
+    if twice is None:
+        return
+    what = FOLDERS[record].removesuffix("s")
+    named = ", ".join(repr(twice[name]) for name in keys if twice[name] is not None)
+    mend = "remove the copies"
+    if record is Run:
+        mend += ", and those of its incidents"
+    raise DatasetError(f"{what} {named} is in {place} {twice['count']} times: {mend}")
 
 
 def _read(spark: SparkSession, files: list[Path], record: Record) -> DataFrame:
@@ -139,17 +207,27 @@ def _at_url(spark: SparkSession, place: str, record: Record, skip_broken: bool) 
         whole = reader.option("pathGlobFilter", f"*{PARQUET}").parquet(folder)
         lines = reader.option("pathGlobFilter", f"*{JSON_LINES}").json(folder)
         _look(whole)
+        _check_columns(spark, folder, record)
     except AnalysisException as error:
         raise DatasetError(f"{place} is no data set: {folder} cannot be read") from error
     return whole.unionByName(lines)
 
 
+def _check_columns(spark: SparkSession, folder: str, record: Record) -> None:
+    """Check that Parquet files have all columns: a reader that is told a schema fills in nulls.
+
+    Columns that the first version lacked may be missing in files of that version alone.
+    """
+    try:
+        there = spark.read.option("pathGlobFilter", f"*{PARQUET}").option("mergeSchema", True)
+        names = there.parquet(folder).columns
+    except AnalysisException:
+        return  # there are lines of JSON alone
+    for column in columns(record):
+        if column.name not in names:
+            raise DatasetError(f"{folder} has no column {column.name!r}")
+
+
 def _look(frame: DataFrame) -> None:
     """Let Spark find out whether the files are there; over Spark Connect it waits until asked."""
     len(frame.columns)
-
-
-def _check_versions(frame: DataFrame, record: Record) -> None:
-    newest = frame.agg(fn.max("schema_version").alias("version")).first()
-    if newest is not None and newest["version"] is not None:
-        check_version(f"a row of {FOLDERS[record]!r}", newest["version"], record)

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from overlay.trace_schema import Probe, Traffic
 from spark.dataset.files import FOLDERS, check_file, find_partitions
-from spark.dataset.load import address, partitioned_schema
+from spark.dataset.load import address, check, partitioned_schema
 from spark.errors import DatasetError
 
 
@@ -22,7 +22,8 @@ def load_partitions(
     """Return the rows of ``record`` in a data set, with the columns ``scenario`` and ``nodes``.
 
     Raises:
-        DatasetError: There are none, or a file is broken or of another version.
+        DatasetError: There are none, a file is broken or of another version, or a row breaks a
+            rule or is there twice.
     """
     folder = directory / FOLDERS[record]
     files = find_partitions(directory, record)
@@ -34,4 +35,6 @@ def load_partitions(
     for path in files:
         check_file(path, record)
     schema = partitioned_schema(record)
-    return spark.read.schema(schema).option("mode", "FAILFAST").parquet(address(folder))
+    rows = spark.read.schema(schema).option("mode", "FAILFAST").parquet(address(folder))
+    checked, _ = check(rows, record, str(directory))
+    return checked

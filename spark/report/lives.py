@@ -59,7 +59,9 @@ def churn(analysis: Analysis) -> Iterator[Block]:
 
 def _over_rates(analysis: Analysis) -> dict[str, list[tuple[Churn, Quantiles]]]:
     """Return cells of one scenario and size at different rates of failures, by their rates."""
-    recovery = {(q.group, q.n): q for q in analysis.quantiles if q.measure == "total" and q.count}
+    recovery = {
+        (q.group, q.n): q for q in analysis.quantiles if q.measure == "total" and q.p50 is not None
+    }
     lines: dict[str, list[tuple[Churn, Quantiles]]] = {}
     for row in analysis.churn:
         if (found := recovery.get((row.group, row.n))) and row.failures_per_broker_hour > 0:
@@ -107,6 +109,7 @@ def delivery(analysis: Analysis) -> Iterator[Block]:
                 "fault",
                 "befell",
                 "flows",
+                "silent",
                 "p50",
                 "p99",
                 "max",
@@ -114,7 +117,7 @@ def delivery(analysis: Analysis) -> Iterator[Block]:
             ),
             rows=tuple(
                 (
-                    *(told[r.group], size(r.n), r.link_class, r.fault, r.struck, r.flows),
+                    *(told[r.group], size(r.n), r.link_class, r.fault, r.struck, r.flows, r.silent),
                     *(r.p50_s, r.p99_s, r.max_s, r.usual_s),
                 )
                 for r in analysis.interruptions
@@ -134,9 +137,12 @@ def outliers(analysis: Analysis) -> Iterator[Block]:
     told = names(analysis.groups)
     yield Table(
         caption="The slowest incidents, in seconds",
-        columns=("group", "n", "seed", "incident", "took", "p99.9"),
+        columns=("group", "n", "seed", "incident", "took", "", "p99.9"),
         rows=tuple(
-            (told[r.group], size(r.n), r.seed, r.incident_id, r.total_s, r.beyond_s)
+            (
+                *(told[r.group], size(r.n), r.seed, r.incident_id, r.total_s),
+                *("" if r.repaired else "or more: not repaired", r.beyond_s),
+            )
             for r in analysis.outliers
         ),
     )

@@ -93,6 +93,7 @@ def _facts(analysis: Analysis) -> Table:
             ("runs of live brokers", facts.live),
             ("distinct seeds", facts.seeds),
             ("incidents", facts.incidents),
+            *([("simulated runs without an incident", facts.bare)] if facts.bare else []),
             *strays,
             *((f"left out: {path}", "on request") for path in analysis.skipped),
             ("written by chordal", ", ".join(facts.versions)),

@@ -13,39 +13,38 @@ from spark.analysis.recovery import NUMBERS
 from spark.analysis.results import Churn, Comparison, Fit, Quantiles, Survival
 
 _STEPS = 60
+#: A fitted law stands out from the points that it runs through.
+FITTED = Look(DARK, "", "--")
 
 
 def lead_plot(name: str, lines: Mapping[str, Sequence[Quantiles]], fits: Sequence[Fit]) -> str:
-    """Return recovery time over n: medians with intervals, and p99 above them.
+    """Return recovery time over n: medians and, of the first group, the time of 99 in 100.
 
     Args:
         name: Sets the drawing's inner names apart from those of others on the page.
-        lines: By the name of the group, its quantiles by n.
+        lines: By what tells a group from the others, its quantiles by n; the first is drawn whole.
         fits: The laws that the verdict names, of the group that is the first of ``lines``.
     """
     with style():
-        drawn = figure(8.4, 4.6)
+        drawn = figure(8.4, 3.3)
         axes = drawn.subplots()
         sizes = [row.n for rows in lines.values() for row in rows if row.n is not None]
-        for fit in fits:
-            _band(axes, fit, look(0))
         for index, (label, rows) in enumerate(lines.items()):
-            _with_intervals(axes, rows, "p50", look(index), label)
-            slow = [row.p99 or 0.0 for row in rows]
-            axes.plot(
-                *([row.n or 0 for row in rows], slow),
-                linestyle=look(index).dash,
-                color=look(index).colour,
-                alpha=0.55,
-                linewidth=1,
-            )
-            for quantile in ("p50", "p99"):
-                _beside(axes, quantile, rows[-1], look(index))
+            own = f" ({label})" if label else ""
+            # A law that runs through the points takes the place of the line between them.
+            joined = bool(index) or not fits
+            seen = look(index + min(index, 1))  # the second look is for 99 of 100
+            _with_intervals(axes, rows, "p50", seen, f"median{own}", joined=joined)
+            if not index:
+                _with_intervals(axes, rows, "p99", look(1), f"99 of 100{own}")
+        for fit in fits:
+            _band(axes, fit, FITTED, label=f"{fit.law} fitted to the median, 95 % band")
         sizes_axis(axes, sizes)
         from_zero(axes)
         axes.set_ylabel("seconds until the ring is whole")
-        axes.legend(loc="upper left", fontsize="small", ncols=2 if len(lines) > 3 else 1)
-        axes.set_ylim(top=axes.get_ylim()[1] * (1.12 + 0.05 * math.ceil(len(lines) / 2)))
+        axes.legend(loc="upper left", fontsize="small", ncols=2)
+        rows_of_legend = math.ceil((len(lines) + 1 + len(fits)) / 2)
+        axes.set_ylim(top=axes.get_ylim()[1] * (1.1 + 0.09 * rows_of_legend))
         return svg(drawn, name)
 
 
@@ -83,6 +82,15 @@ def survival_plot(name: str, curves: Mapping[int, Sequence[Survival]]) -> str:
             lowest = min([lowest, *(share for share in left if share > 0)])
             shown = [share if share > 0 else math.nan for share in left]
             seen = look(index)
+            axes.fill_between(
+                [step.after_s for step in steps],
+                [step.low if step.low is not None else math.nan for step in steps],
+                [step.high if step.high is not None else math.nan for step in steps],
+                step="post",
+                color=seen.colour,
+                alpha=0.15,
+                linewidth=0,
+            )
             axes.step(
                 *(at, shown),
                 where="post",
@@ -171,10 +179,12 @@ def _with_intervals(
     at: Sequence[float] | None = None,
     joined: bool = True,
 ) -> None:
-    values = [getattr(row, quantile) for row in rows]
+    places = at if at is not None else [row.n or 0 for row in rows]
+    # What is not reached has no point, and the line is broken there.
+    values = [math.nan if (v := getattr(row, quantile)) is None else v for row in rows]
     lows, highs = ([getattr(row, f"{quantile}_{end}") for row in rows] for end in ("low", "high"))
     axes.errorbar(
-        at if at is not None else [row.n or 0 for row in rows],
+        places,
         values,
         yerr=errors(values, lows, highs),
         marker=seen.marker,
@@ -186,21 +196,7 @@ def _with_intervals(
     )
 
 
-def _beside(axes: Axes, quantile: str, row: Quantiles, seen: Look) -> None:
-    """Write the name of a line at its end."""
-    axes.annotate(
-        quantile,
-        (row.n or 0, getattr(row, quantile)),
-        xytext=(6, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize="small",
-        color=seen.colour,
-        annotation_clip=False,
-    )
-
-
-def _band(axes: Axes, fit: Fit, seen: Look, *, thin: bool = False) -> None:
+def _band(axes: Axes, fit: Fit, seen: Look, *, thin: bool = False, label: str = "") -> None:
     """Draw a law and the band in which it lies with 95 %."""
     x = FUNCTIONS[fit.law]
     if fit.n_min == fit.n_max:
@@ -209,11 +205,11 @@ def _band(axes: Axes, fit: Fit, seen: Look, *, thin: bool = False) -> None:
     values = [fit.intercept + fit.slope * x(n) for n in steps]
     axes.plot(
         *(steps, values),
-        linestyle=":" if thin else "-",
+        linestyle=":" if thin else "--",
         color=seen.colour,
-        linewidth=1 if thin else 1.4,
-        alpha=0.8,
-        label=f"{fit.law} ({fit.quantile})",
+        linewidth=1 if thin else 1.6,
+        zorder=3,
+        label=label or f"{fit.law} ({fit.quantile})",
     )
     parts = (fit.intercept_variance, fit.slope_variance, fit.covariance)
     if thin or None in parts:
@@ -222,4 +218,4 @@ def _band(axes: Axes, fit: Fit, seen: Look, *, thin: bool = False) -> None:
     reach = [1.96 * math.sqrt(max(a + 2 * x(n) * ab + x(n) ** 2 * b, 0.0)) for n in steps]
     below = [value - width for value, width in zip(values, reach, strict=True)]
     above = [value + width for value, width in zip(values, reach, strict=True)]
-    axes.fill_between(steps, below, above, color=seen.colour, alpha=0.15, linewidth=0)
+    axes.fill_between(steps, below, above, color=seen.colour, alpha=0.3, linewidth=0, zorder=1)

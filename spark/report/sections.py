@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from overlay.trace_schema import PHASES
 from spark.analysis.analysis import Analysis
-from spark.analysis.groups import Group, names
-from spark.analysis.recovery import MESSAGES, PHASES
-from spark.analysis.results import Comparison, Fit, Judgement, Quantiles
+from spark.analysis.groups import Group, names, settings
+from spark.analysis.recovery import MESSAGES
+from spark.analysis.replay import usual
+from spark.analysis.results import Comparison, Fit, Growth, Judgement, Law, Quantiles
 from spark.report import plots
 from spark.report.answer import is_condition
 from spark.report.outline import Block, Figure, Heading, Listed, Paragraph
 from spark.report.tables import Table, interval, size
 
 MEANINGS = {
-    "detection": "from the failure to the first suspicion",
-    "confirmation": "from the suspicion to the confirmed failure",
-    "repair": "from the confirmation to the whole ring",
-    "total": "recovery time, from the failure to the whole ring",
-    "chords": "from the failure to the last chord replaced",
+    **{name: phase.meaning for name, phase in PHASES.items()},
     MESSAGES: "all that were sent on account of one incident",
 }
 MAX_LINES = 6  #: of one plot
@@ -30,30 +28,60 @@ def lead(analysis: Analysis, group: Group | None) -> Figure | None:
     """Return the plot that shows the answer: recovery time over n, the group of it first."""
     if group is None:
         return None
-    told = names(analysis.groups)
     alike = [g for g in analysis.groups if (g.source, g.scenario) == (group.source, group.scenario)]
     chosen = [group, *(g for g in alike if g != group)][:MAX_LINES]
+    told = {g: _set_apart(g, alike) for g in chosen}
     lines = {told[g]: rows for g in chosen if (rows := sized(analysis, g, "total"))}
-    if group not in chosen or told[group] not in lines:
+    if told[group] not in lines:
         return None
-    fits = _supported(analysis, group, "total", "p50")[:1]
+    fits = _told_law(analysis, group)
     svg = plots.lead_plot("lead", lines, fits)
-    dropped = (
-        f" {len(alike) - len(chosen)} more groups are in the tables."
-        if len(alike) > len(chosen)
-        else ""
+    left = len(alike) - len(chosen)
+    dropped = f" {left} more settings are in the tables." if left > 0 else ""
+    law = f" The dashed line is {fits[0].law} fitted to the median." if fits else ""
+    missing = (
+        ""
+        if all(_reached(rows) for rows in lines.values())
+        else (" Where a point is missing, too many were not seen repaired.")
     )
-    law = f" The thin line is {fits[0].law} fitted to it, with its 95 % band." if fits else ""
     caption = (
-        f"Recovery time over the size of the ring: median with its 95 % interval over seeds, and "
-        f"p99 above it.{law}{dropped}"
+        "Seconds until the ring is whole, over the number of brokers. Bars are 95 % intervals over "
+        f"seeds.{law}{missing}{dropped}"
     )
     return Figure(svg, caption)
 
 
+def _told_law(analysis: Analysis, group: Group) -> list[Fit]:
+    """Return the law of the median, if it can be told."""
+    key = (group, "total", "p50")
+    verdict = next((v for v in analysis.verdicts if (v.group, v.measure, v.quantile) == key), None)
+    untold = (Growth.UNCLEAR, Growth.UNDECIDED, Growth.UNEXPLAINED)
+    if verdict is None or verdict.growth in untold:
+        return []
+    found = _supported(analysis, *key)
+    flat = [fit for fit in found if fit.law is Law.CONSTANT and verdict.growth is Growth.FLAT]
+    return (flat or found)[:1]
+
+
+def _set_apart(group: Group, alike: list[Group]) -> str:
+    """Return the settings that tell a group from those alike, in words for a legend."""
+    every = [{**settings(each.parameters), "profile": each.profile} for each in alike]
+    own = {**settings(group.parameters), "profile": group.profile}
+    keys = [key for key in own if len({each.get(key) for each in every}) > 1]
+    usual_of = usual(group.scenario)
+    missing = {key for each in every for key in each if key not in own}
+    told = [f"{key} {own[key]}" for key in keys]
+    told += [f"{key} {usual_of.get(key, 'as usual')}" for key in sorted(missing)]
+    return ", ".join(told)
+
+
+def _reached(rows: list[Quantiles]) -> bool:
+    return all(row.p50 is not None and row.p99 is not None for row in rows)
+
+
 def phases(analysis: Analysis, group: Group | None) -> Iterator[Block]:
     """Phases of recovery: what takes the time."""
-    measured = [row for row in analysis.quantiles if row.count]
+    measured = [row for row in analysis.quantiles if row.count + row.open]
     if not measured or group is None:
         return
     yield Heading("Phases: what takes the time")
@@ -80,12 +108,12 @@ def _quantile_table(analysis: Analysis, rows: list[Quantiles], group: Group) -> 
     return Table(
         caption=f"{names(analysis.groups)[group]}: seconds, or messages per incident",
         columns=(
-            *("measure", "n", "seeds", "incidents", "open", "p50", "95 % interval"),
+            *("measure", "n", "seeds", "incidents", "not seen to end", "p50", "95 % interval"),
             *("p95", "p99", "95 % interval", "max"),
         ),
         rows=tuple(
             (
-                *(r.measure, size(r.n), r.units, r.count, r.open, r.p50),
+                *(r.measure, size(r.n), r.units, r.count + r.open, r.open, r.p50),
                 *(interval(r.p50_low, r.p50_high), r.p95, r.p99),
                 *(interval(r.p99_low, r.p99_high), r.max),
             )
@@ -106,6 +134,7 @@ def _largest_table(analysis: Analysis, rows: list[Quantiles]) -> Table:
             "measure",
             "n",
             "incidents",
+            "not seen to end",
             "p50",
             "95 % interval",
             "p99",
@@ -113,7 +142,7 @@ def _largest_table(analysis: Analysis, rows: list[Quantiles]) -> Table:
         ),
         rows=tuple(
             (
-                *(told[r.group], r.measure, size(r.n), r.count, r.p50),
+                *(told[r.group], r.measure, size(r.n), r.count + r.open, r.open, r.p50),
                 *(interval(r.p50_low, r.p50_high), r.p99, interval(r.p99_low, r.p99_high)),
             )
             for r in largest.values()
@@ -137,15 +166,13 @@ def survival(analysis: Analysis, group: Group | None) -> Iterator[Block]:
         yield Figure(
             svg,
             f"{told[mine[0].group]}: share of failures not yet repaired (Kaplan-Meier). Failures "
-            "that a run did not see repaired count until its end.",
+            "that a run did not see repaired count until its end; bands are 95 % intervals over "
+            "seeds.",
         )
     yield Table(
-        caption="Kaplan-Meier estimates, in seconds; a dash: the curve does not get so far",
-        columns=("group", "n", "failures", "open at the end", "p50", "p95", "p99"),
-        rows=tuple(
-            (told[r.group], size(r.n), r.failures, r.censored, r.p50_s, r.p95_s, r.p99_s)
-            for r in rows
-        ),
+        caption="Failures, and those that a run did not see repaired",
+        columns=("group", "n", "failures", "not seen repaired"),
+        rows=tuple((told[r.group], size(r.n), r.failures, r.censored) for r in rows),
     )
 
 
@@ -196,7 +223,8 @@ def laws(analysis: Analysis, group: Group | None) -> Iterator[Block]:
             rows=tuple(
                 (
                     *(f.measure, f.quantile, f.law.value, f.intercept, f.slope, f.criterion),
-                    *("–" if f.share is None else f"{f.share:.0%}", f"{f.change:+.0%}"),
+                    *("–" if f.share is None else f"{f.share:.0%}",),
+                    "–" if f.change is None else f"{f.change:+.0%}",
                 )
                 for f in fitted
             ),
@@ -204,8 +232,9 @@ def laws(analysis: Analysis, group: Group | None) -> Iterator[Block]:
     yield Paragraph(
         "A law is intercept + slope × law(n). The lower its criterion, the better; a law is named "
         "if no other is nearly as good. Best in: share of the replicates of the bootstrap. Change: "
-        "from the smallest size to the largest, as a share of the mean. A verdict holds for the "
-        "sizes measured, and says nothing of larger ones.",
+        "what the law says of the largest size, as a share of what it says of the smallest; a "
+        "constant has none. Measured is what the data show at these two sizes. A verdict holds for "
+        "the sizes measured, and says nothing of larger ones.",
         "note",
     )
 
@@ -229,7 +258,8 @@ def comparisons(analysis: Analysis) -> Iterator[Block]:
         ]
         yield Figure(
             plots.ratios_plot("ratios", shown, labels),
-            "Ratios of medians, at the largest common size. Left of the line: the first is less.",
+            "Ratios of medians, at the largest common size. Left of the line: the first is less. "
+            "What is not reached has none.",
         )
     told = names(analysis.groups)
     several = len({row.group for row in rows}) > 2
@@ -284,11 +314,11 @@ def counts(analysis: Analysis) -> Table:
 
 
 def sized(analysis: Analysis, group: Group, measure: str) -> list[Quantiles]:
-    """Return the rows of a group and measure that have a size and values."""
+    """Return the rows of a group and measure that have a size."""
     return [
         row
         for row in analysis.quantiles
-        if (row.group, row.measure) == (group, measure) and row.n is not None and row.count
+        if (row.group, row.measure) == (group, measure) and row.n is not None
     ]
 
 

@@ -50,8 +50,10 @@ def shown(cell: Cell) -> str:
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """Return an interval as people read it."""
-    return "–" if low is None or high is None else f"{shown(low)} to {shown(high)}"
+    """Return an interval as people read it; without an upper end: that is not reached."""
+    if low is None:
+        return "–"
+    return f"{shown(low)} or more" if high is None else f"{shown(low)} to {shown(high)}"
 
 
 def size(n: int | None) -> Cell:

@@ -21,7 +21,7 @@ def questions(analysis: Analysis) -> list[str]:
 
 
 def _questions(analysis: Analysis) -> Iterator[str]:
-    if not any(count.broker_failed for count in analysis.counts):
+    if not any(row.count + row.open for row in analysis.quantiles):
         yield "How rings recover: chordal recovery sweep --out DIR"
         return
     told = names(analysis.groups)
@@ -43,12 +43,12 @@ def _questions(analysis: Analysis) -> Iterator[str]:
             "What becomes of events: a scenario with whole brokers and a workload would tell, such "
             "as chordal sim run delivery-under-churn --out DIR."
         )
-    few = [r for r in analysis.quantiles if r.measure == "total" and 0 < r.count < ENOUGH]
+    few = [r for r in analysis.quantiles if r.measure == "total" and r.count + r.open < ENOUGH]
     if few and not analysis.outliers:
-        most = max(few, key=lambda row: row.count)
+        most = max(few, key=lambda row: row.count + row.open)
         yield (
             f"Which incidents are beyond p99.9: {ENOUGH:,} failures of one size are needed, and "
-            f"there are at most {most.count:,}. More seeds would tell."
+            f"there are at most {most.count + most.open:,}. More seeds would tell."
         )
 
 
@@ -78,7 +78,7 @@ def footnotes(analysis: Analysis) -> list[str]:
     found = []
     told = names(analysis.groups)
     measured = {(row.group, row.measure) for row in analysis.quantiles if row.count}
-    failed = {count.group for count in analysis.counts if count.broker_failed}
+    failed = {row.group for row in analysis.quantiles if row.count + row.open}
     for group in analysis.groups:
         missing = [name for name in MEASURES if (group, name) not in measured]
         if group not in failed:
@@ -95,7 +95,9 @@ def footnotes(analysis: Analysis) -> list[str]:
         "these are not measured. The interruption that clients see is, where there are probes."
     )
     found.append(
-        "Times are in seconds of the run's clock: virtual in the simulator. Quantiles are exact. "
-        "Intervals are bootstraps over seeds, with 500 replicates."
+        "Times are in seconds of the run's clock: virtual in the simulator. Quantiles are of all "
+        "failures: what was not seen to end counts as at risk for as long as it was seen (Kaplan "
+        "and Meier), and a dash stands where a quantile is not reached. Intervals of quantiles are "
+        "bootstraps over seeds, with 500 replicates; those of survival have seeds as clusters."
     )
     return found

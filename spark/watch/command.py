@@ -13,7 +13,7 @@ import click
 import msgspec
 
 from spark.errors import PromiseBroken, PromiseError
-from spark.watch.follow import Kept, News
+from spark.watch.follow import Kept, News, shown
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _CALL_TIMEOUT_S = 60
@@ -54,7 +54,7 @@ class Teller:
 
 def failure(news: News) -> PromiseBroken:
     """Return the error that the command ends with where a promise does not hold."""
-    told = [f"{kept.promise} is broken: it is {kept.value:.6g}" for kept in news.broken]
+    told = [f"{kept.promise} is broken: it is {shown(kept.value)}" for kept in news.broken]
     return PromiseBroken("; ".join(told))
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,7 +29,10 @@ _SLOW = "while waiting for the Python worker to connect back"
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """A promise, and whether it holds; a value of None: nothing is measured yet, and it holds."""
+    """A promise, and whether it holds; a value of None: nothing is measured yet, and it holds.
+
+    An infinite value: it is not reached, as so many are open.
+    """
 
     promise: str
     value: float | None
@@ -57,12 +62,25 @@ class News(msgspec.Struct, frozen=True, kw_only=True):
         if recovery["p50"] is not None:
             told.append(
                 "recovery "
-                + ", ".join(f"{at} {recovery[at]:.3f} s" for at in ("p50", "p99", "max"))
+                + ", ".join(f"{at} {_seconds(recovery[at])}" for at in ("p50", "p99", "max"))
             )
+        if self.window.open:
+            told.append(f"{self.window.open} open")
         for kept in self.promises:
-            value = "nothing to measure" if kept.value is None else f"it is {kept.value:.6g}"
+            value = "nothing to measure" if kept.value is None else f"it is {shown(kept.value)}"
             told.append(f"{kept.promise} {'holds' if kept.holds else 'is broken'}: {value}")
         return "; ".join(told)
+
+
+def shown(value: float | None) -> str:
+    """Return the value of a promise as people read it."""
+    if value is None:
+        return "nothing to measure"
+    return f"{value:.6g}" if math.isfinite(value) else "not reached, as incidents are open"
+
+
+def _seconds(value: float | None) -> str:
+    return "not reached" if value is None else f"{value:.3f} s"
 
 
 @dataclass(slots=True)
@@ -93,13 +111,25 @@ def follow(spark: SparkSession, watch: Watch, *, once: bool) -> News:
     if last[0].total and not watch.told(last[0]) and not once:
         return last[0]
     enough: list[bool] = []
+    judging = threading.Lock()  # batches come on a thread of Spark's
 
-    def handle(incidents: DataFrame, batch: int) -> None:
-        journal.write(batch, incidents)
+    def tell() -> None:
         last[0] = _news(spark, journal, watch)
         if not watch.told(last[0]):
             enough.append(True)
-        journal.tidy(spark, watch.clock() - round(watch.window_s * 1e9))
+
+    def handle(incidents: DataFrame, batch: int) -> None:
+        with judging:
+            journal.write(batch, incidents)
+            tell()
+            journal.tidy(spark, watch.clock() - round(watch.window_s * 1e9))
+
+    def look() -> None:
+        """Judge again once the time of an open incident is up, also if nothing new has come."""
+        with judging:
+            due = last[0].window.due_unix_ns
+            if due is not None and watch.clock() > due and not enough:
+                tell()
 
     for left in reversed(range(TRIES)):
         query = _start(spark, watch, handle)
@@ -109,6 +139,7 @@ def follow(spark: SparkSession, watch: Watch, *, once: bool) -> News:
             else:
                 while not enough:
                     query.awaitTermination(LOOK_S)
+                    look()
             break
         except PySparkException as error:
             if not left or _SLOW not in str(error):
@@ -133,17 +164,20 @@ def _start(
 
 
 def _news(spark: SparkSession, journal: Journal, watch: Watch) -> News:
-    since = watch.clock() - round(watch.window_s * 1e9)
-    found = rolling(journal.incidents(spark), since)
+    now = watch.clock()
+    since = now - round(watch.window_s * 1e9)
+    found = rolling(journal.incidents(spark), since, now, watch.promises)
     return News(
         total=journal.forgotten + found.fresh,
         window=found,
-        promises=tuple(_kept(promise, found, watch.at_least) for promise in watch.promises),
+        promises=tuple(
+            _kept(promise, statistics, watch.at_least)
+            for promise, statistics in zip(watch.promises, found.promised, strict=True)
+        ),
     )
 
 
-def _kept(promise: Promise, found: Rolling, at_least: int) -> Kept:
-    statistics = found.measures[promise.measure]
+def _kept(promise: Promise, statistics: Mapping[str, float | None], at_least: int) -> Kept:
     value = statistics[promise.statistic]
     is_known = value is not None and (
         promise.statistic == "count" or (statistics["count"] or 0) >= at_least

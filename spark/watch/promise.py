@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from spark.analysis.recovery import MESSAGES, PHASES
+from overlay.trace_schema import PHASES
+from spark.analysis.recovery import MESSAGES
 from spark.errors import PromiseError
 
 #: What is measured of an incident: seconds, or a number of messages.

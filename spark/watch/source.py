@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyspark.sql import types as sql
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from overlay.trace_schema import SCHEMA_VERSION, Incident, Run
+from overlay.trace_schema import MOMENTS, SCHEMA_VERSION, Incident, Run
 from sims.dataset import INCIDENTS, RUNS
 from spark.dataset.column_types import arrow_table, spark_schema
 from spark.dataset.files import JSON_LINES
@@ -32,7 +32,7 @@ MAX_FILES = 10_000
 
 # A trace is the folder itself, that of a broker's data directory, or that of one of several.
 _PLACES = ("", "trace", "*", "*/trace")
-_TIMES = ("failed_ns", "suspected_ns", "confirmed_ns", "repaired_ns", "chords_repaired_ns")
+_TIMES = ("failed_ns", *MOMENTS)
 
 
 class Seen(Incident, frozen=True, kw_only=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 import socket
 import subprocess
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 from trio.testing import MockClock
 
 from benchmarks.campaigns.live.evidence import Times
-from benchmarks.campaigns.live.figures import Bar, bar, distance, quantile
+from benchmarks.campaigns.live.figures import Bar, bar, distance
 from benchmarks.campaigns.live.observing import Watch
 from benchmarks.campaigns.live.processes import Board, Fleet, free_ports, switchboard
 from benchmarks.campaigns.live.rounds import Fault, Round
@@ -94,13 +93,6 @@ def test_a_pause_reaches_from_one_arrival_to_the_next() -> None:
     assert pair.pause(3.05, 5.1) == pytest.approx(2.0), "nothing has come since"
     assert Pair(0, 0).pause(1.0, 4.0) == pytest.approx(3.0), "nothing has ever come"
     assert (pair.lost(1.0, 3.1), pair.lost(3.0, 3.1), pair.lost(9, 10)) == (3, 0, 0)
-
-
-def test_quantiles_are_of_the_nearest_rank() -> None:
-    values = [float(value) for value in range(1, 101)]
-    assert [quantile(values, q) for q in (0.5, 0.95, 0.99, 1.0)] == [50, 95, 99, 100]
-    assert quantile([7.0], 0.99) == 7
-    assert math.isnan(quantile([], 0.5))
 
 
 def test_a_bar_without_a_measurement_is_not_met() -> None:

@@ -19,6 +19,7 @@ from spark.analysis.results import (
     Law,
     Outlier,
     Quantiles,
+    Rise,
     Survival,
     Survived,
 )
@@ -52,7 +53,9 @@ def quantiles(group: Group, n: int | None, measure: str, p50: float | None) -> Q
         for end, by in (("low", 0.95), ("high", 1.05))
     }
     row = {name: None if p50 is None else p50 * by for name, by in {**factors, **ends}.items()}
-    told = {"n": n, "measure": measure, "units": 10, "count": 0 if p50 is None else 40, "open": 2}
+    told = {"n": n, "measure": measure, "units": 10, "count": 0 if p50 is None else 140, "open": 1}
+    if p50 is not None:
+        row |= {"mean": None, "max": None}  # as one is open
     return msgspec.convert({**keys(group), **told, **row}, Quantiles)
 
 
@@ -70,8 +73,8 @@ def fits(
     for each in Law:
         change = 0.0
         if each is law:
-            rise = FUNCTIONS[law](SIZES[-1]) - FUNCTIONS[law](SIZES[0])
-            change = slope * rise / (base + slope * rise / 2)
+            grown = FUNCTIONS[law](SIZES[-1]) - FUNCTIONS[law](SIZES[0])
+            change = slope * grown / (base + slope * FUNCTIONS[law](SIZES[0]))
         found.append(
             Fit(
                 **keys(group),
@@ -90,12 +93,32 @@ def fits(
                 deviance=1.0 if each is law else 50.0,
                 criterion=4.0 if each is law else 4.5 if each is rival else 40.0,
                 share=1.0 if each is law else 0.0,
-                change=change,
-                change_low=change * 0.9,
-                change_high=change * 1.1,
+                change=None if each is Law.CONSTANT else change,
+                change_low=None if each is Law.CONSTANT else change * 0.9,
+                change_high=None if each is Law.CONSTANT else change * 1.1,
             )
         )
     return found
+
+
+def rise(group: Group, measure: str, quantile: str, first: float, last: float) -> Rise:
+    """Return what was measured of a quantile, with an interval of a tenth."""
+    change = last / first - 1
+    return Rise(
+        **keys(group),
+        measure=measure,
+        quantile=quantile,
+        sizes=len(SIZES),
+        n_min=SIZES[0],
+        n_max=SIZES[-1],
+        first=first,
+        last=last,
+        range=abs(change),
+        change=change,
+        change_low=change * 0.9,
+        change_high=change * 1.1,
+        missing=(),
+    )
 
 
 def comparison(measure: str, quantile: str) -> Comparison:
@@ -181,7 +204,15 @@ def analysis(group: Group = SIMULATED) -> Analysis:
             for n in SIZES
         ),
         fits=tuple(fitted),
-        verdicts=judge_all(fitted),
+        verdicts=judge_all(
+            [
+                rise(group, "total", "p50", 7.0, 9.0),
+                rise(group, "total", "p99", 13.3, 17.1),
+                rise(group, "messages", "p50", 20.0, 68.0),
+                rise(group, "messages", "p99", 38.0, 129.2),
+            ],
+            fitted,
+        ),
         churn=tuple(
             Churn(
                 **keys(group),
@@ -250,6 +281,7 @@ def analysis(group: Group = SIMULATED) -> Analysis:
                 incident_id="u7/1",
                 seed=7,
                 total_s=31.0,
+                repaired=True,
                 beyond_s=20.0,
                 command="chordal sim run crash --nodes 1024 --seed 7 --profile lan",
             ),

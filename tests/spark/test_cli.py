@@ -123,7 +123,7 @@ class TestWithSpark:
         folder = tmp_path / "d"
         result = invoke("analyze", data_set(folder), "--out", tmp_path / "r")
         first, *verdicts, last = result.stdout.splitlines()
-        assert first.startswith("After a broker fails, a ring of 1,024 brokers")
+        assert first.startswith("Simulated: in the scenario crash, in which brokers lose power")
         assert first.endswith(
             "Use chords rank: with none recovery takes 1.25 times as long (n = 1,024)."
         )

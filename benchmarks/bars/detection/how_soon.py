@@ -11,6 +11,7 @@ from collections.abc import Container
 from benchmarks.bars.rings import Ring
 from benchmarks.report import Bars
 from overlay.ids import NANOS_PER_SECOND, Nanos, nanos
+from overlay.quantiles import quantile
 from overlay.rng import rng_for
 from ring.config import LAN, WAN, RingConfig
 from ring.facts import Confirmed, Suspected
@@ -122,7 +123,7 @@ def crash_to_confirmation(
                 f"profile {name}, distances {distances}, n={n}: crash to confirmation by A and C,"
                 f" mean {mean:.2f} s, max {taken[-1]:.2f} s, {len(taken)} deaths; p99, s"
             )
-            bars.check("B18", what, round(_quantile(taken, 0.99), 3), 5.0)
+            bars.check("B18", what, round(quantile(taken, 0.99), 3), 5.0)
         for n, (mean, error) in zip(sizes[1:], means[1:], strict=True):
             smallest, its_error = means[0]
             off, error = mean / smallest - 1, math.hypot(error, its_error) / smallest
@@ -180,7 +181,3 @@ def _beside(order: list[str], uid: str) -> tuple[str, str]:
 def _error(taken: list[float]) -> float:
     """Return the standard error of the mean."""
     return statistics.stdev(taken) / math.sqrt(len(taken))
-
-
-def _quantile(ordered: list[float], share: float) -> float:
-    return ordered[min(len(ordered) - 1, math.ceil(share * len(ordered)) - 1)]

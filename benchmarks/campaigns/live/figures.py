@@ -1,4 +1,4 @@
-"""Quantiles, distances between distributions, and lines that compare a figure with its bar."""
+"""Distances between distributions, and lines that compare a figure with its bar."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from overlay.quantiles import quantile
 
 
 @dataclass(frozen=True)
@@ -38,14 +40,6 @@ class Bar:
         )
         spread = f"  ({self.spread})" if self.spread else ""
         return f"{self.name:<52}  measured {measured:<10}  threshold {limit:<8}  {verdict}{spread}"
-
-
-def quantile(values: Sequence[float], q: float) -> float:
-    """Return the smallest value that a share ``q`` does not exceed (nearest rank); NaN of none."""
-    if not values:
-        return math.nan
-    ordered = sorted(values)
-    return ordered[max(math.ceil(q * len(ordered)) - 1, 0)]
 
 
 def spread(values: Sequence[float]) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from math import ceil
 
 import msgspec
+
+from overlay.quantiles import quantile
 
 NANOS_PER_MS = 1e6
 
@@ -66,8 +67,8 @@ class Taken:
             mean_ms=round(mean / NANOS_PER_MS, 3),
             variance_ms2=round(variance / NANOS_PER_MS**2, 4),
             lowest_ms=round(times[0] / NANOS_PER_MS, 3),
-            median_ms=round(times[(n - 1) // 2] / NANOS_PER_MS, 3),
-            p99_ms=round(times[ceil(0.99 * n) - 1] / NANOS_PER_MS, 3),
+            median_ms=round(quantile(times, 0.5) / NANOS_PER_MS, 3),
+            p99_ms=round(quantile(times, 0.99) / NANOS_PER_MS, 3),
             highest_ms=round(times[-1] / NANOS_PER_MS, 3),
             received_per_s=round((n - 1) * 1e9 / span_ns, 2) if span_ns > 0 else None,
         )

@@ -148,4 +148,5 @@ def test_messages_of_an_incident_grow_like_log_n(nodes: int, share: float) -> No
 def messages(result: RunResult) -> float:
     spread = summarise(result).messages
     assert spread is not None
+    assert spread.p50 is not None
     return spread.p50

@@ -33,11 +33,14 @@ def test_between_two_the_median_lies_midway() -> None:
     assert summarise(RunResult(run(), incidents, 1)).repair_s == Spread(2.5, 4.0)
 
 
-def test_a_time_never_reached_is_left_out_and_no_zero() -> None:
-    incidents = (incident(repaired_ns=None, chords_repaired_ns=None), incident())
-    summary = summarise(RunResult(run(), incidents, 1))
+def test_a_time_never_reached_is_longer_than_all_others() -> None:
+    never = incident(repaired_ns=None, chords_repaired_ns=None)
+    summary = summarise(RunResult(run(), (never, incident()), 1))
     assert (summary.crashes, summary.repaired) == (2, 1)
-    assert summary.repair_s == Spread(3.0, 3.0)
+    assert summary.repair_s == Spread(None, None)
+    summary = summarise(RunResult(run(), (never, incident(), incident()), 1))
+    assert summary.repair_s == Spread(3.0, None)
+    assert summary.detection_s == Spread(1.0, 1.0)
 
 
 def test_live_brokers_that_were_suspected_are_counted_apart() -> None:

@@ -386,6 +386,24 @@ def test_a_promise_that_does_not_hold_is_named(promise: str, said: str) -> None:
     assert said in broken[0]
 
 
+def test_a_death_that_is_open_breaks_a_promise_of_repair_when_its_time_is_up() -> None:
+    """The ring is given up before the deaths are even noticed."""
+    text = """
+nodes = 12
+seconds = 2
+[[faults]]
+kind = 'crash'
+count = 2
+at_s = 1.9
+[promises]
+whole_within_s = 0.001
+repair_p99_s = {}
+"""
+    broken = played(text.format(0.05)).broken
+    assert any("repair is open for 2 of 2 deaths, 0.05 s were promised" in told for told in broken)
+    assert not any("repair" in told.split(" ")[0] for told in played(text.format(60)).broken)
+
+
 def test_a_live_broker_that_is_held_for_dead_is_counted() -> None:
     text = """
         nodes = 12

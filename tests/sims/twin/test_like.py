@@ -18,6 +18,7 @@ from sims.cli import sim
 from sims.twin.comparison import Side, compare, missing
 from sims.twin.drills import read
 from sims.twin.twin import Twin, play_like
+from tests.helpers import rows as rows_of
 
 MS = 10**6
 
@@ -53,6 +54,38 @@ def drill(tmp_path: Path) -> Path:
     return tmp_path / "drill"
 
 
+def test_a_deed_that_is_there_twice_is_named(drill: Path) -> None:
+    (path,) = (drill / "deeds").glob("*.jsonl")
+    path.with_name("copy.jsonl").write_bytes(path.read_bytes())
+    with pytest.raises(ConfigError, match=r"the kill of a in step 1 of .* is there twice"):
+        read(drill)
+
+
+def test_what_nobody_saw_end_counts_in_both_sides_of_a_comparison() -> None:
+    deeds = [deed("r", "kill", "a", at) for at in range(1, 5)]
+    rows = [
+        rows_of.incident(
+            run_id="r",
+            subject="a",
+            failed_ns=each.began_ns,
+            suspected_ns=each.began_ns + 500 * MS,
+            confirmed_ns=each.began_ns + 600 * MS,
+            repaired_ns=each.began_ns + 900 * MS if at else None,
+            chords_repaired_ns=None,
+        )
+        for at, each in enumerate(deeds)
+    ]
+    whole = [
+        msgspec.structs.replace(row, repaired_ns=(row.failed_ns or 0) + 900 * MS) for row in rows
+    ]
+    found = compare(Side(deeds, rows), Side(deeds, whole), 0.0)
+    total = {each.quantile: each for each in found if each.phase == "total"}
+    assert total["p50"].live == pytest.approx(0.9)
+    assert total["p99"].live is None
+    assert (total["p50"].verdict, total["p99"].verdict) == ("as expected", "slower")
+    assert (total["p99"].seen, total["p99"].struck) == (3, 4)
+
+
 def test_each_of_the_conditions_is_played_as_often_as_wanted(drill: Path) -> None:
     drills = read(drill)
     assert sorted(drills.conditions.values()) == [1, 2]
@@ -63,7 +96,7 @@ def test_each_of_the_conditions_is_played_as_often_as_wanted(drill: Path) -> Non
     assert twin.broken == ()
     found = measured(twin.deeds, twin.incidents)
     assert len(found["kill", "total"]) == 3
-    assert all(0 < seconds < 5 for seconds in found["kill", "total"])
+    assert all(took.is_over and 0 < took.seconds < 5 for took in found["kill", "total"])
     assert play_like(drills, 3, 1) == twin, "the seed decides it"
 
 

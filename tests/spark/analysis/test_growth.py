@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from spark.analysis.judging import FUNCTIONS, judge
-from spark.analysis.results import Fit, Growth, Law
+from spark.analysis.judging import FUNCTIONS
+from spark.analysis.judging import judge as judge_rise
+from spark.analysis.results import Fit, Growth, Judgement, Law, Rise
 
 
 def fits(
@@ -41,12 +42,39 @@ def fits(
             deviance=7.0,
             criterion=criteria.get(law, 500.0),
             share=shares.get(law, 0.0),
-            change=0.0 if law is Law.CONSTANT else middle,
-            change_low=0.0 if law is Law.CONSTANT else change[0],
-            change_high=0.0 if law is Law.CONSTANT else change[1],
+            change=None if law is Law.CONSTANT else middle,
+            change_low=None if law is Law.CONSTANT else change[0],
+            change_high=None if law is Law.CONSTANT else change[1],
         )
         for law in Law
     ]
+
+
+def measured(fit: Fit, **changes: object) -> Rise:
+    """Return what was measured where fits are such: from 1 s to 1.5 s."""
+    row = Rise(
+        source=fit.source,
+        scenario=fit.scenario,
+        profile=fit.profile,
+        parameters=fit.parameters,
+        measure=fit.measure,
+        quantile=fit.quantile,
+        sizes=fit.sizes,
+        n_min=fit.n_min,
+        n_max=fit.n_max,
+        first=1.0,
+        last=1.5,
+        range=0.5,
+        change=0.5,
+        change_low=0.4,
+        change_high=0.6,
+        missing=(),
+    )
+    return msgspec.structs.replace(row, **changes)
+
+
+def judge(fits: list[Fit], **changes: object) -> Judgement:
+    return judge_rise(measured(fits[0], **changes), fits)
 
 
 @pytest.mark.parametrize(
@@ -80,22 +108,36 @@ def test_a_law_that_most_replicates_do_not_have_is_not_named_alone() -> None:
 
 
 def test_what_changes_by_less_than_a_tenth_is_flat_however_sure_the_law_is() -> None:
-    verdict = judge(fits({Law.LOG: 10.0}, change=(0.02, 0.09)))
+    little = {"change": 0.05, "change_low": 0.01, "change_high": 0.09}
+    verdict = judge(fits({Law.LOG: 10.0}, change=(0.02, 0.09)), **little)
     assert verdict.growth is Growth.FLAT
-    assert judge(fits({Law.LOG: 10.0}, change=(0.02, 0.11))).growth is Growth.LOG
+    assert judge(fits({Law.LOG: 10.0}, change=(0.02, 0.11)), **little).growth is Growth.LOG
 
 
 def test_where_a_constant_may_do_and_the_change_may_be_large_nobody_can_tell() -> None:
-    verdict = judge(fits({Law.CONSTANT: 10.0, Law.LOG: 10.5}, change=(-0.05, 0.4)))
+    ends = {"change_low": -0.1, "change_high": 1.1}
+    verdict = judge(fits({Law.CONSTANT: 10.0, Law.LOG: 10.5}, change=(-0.05, 0.4)), **ends)
     assert verdict.growth is Growth.UNCLEAR
     assert "between -5% and +40%" in verdict.words
+    assert "measured from n = 64 to n = 16,384: +50%, 95 % interval -10% to +110%" in verdict.words
     assert verdict.question == "more seeds: --nodes 64,1024,16384 --seeds 40"
-    sure = judge(fits({Law.CONSTANT: 10.0, Law.LOG: 10.5}, change=(-0.05, 0.05)))
+    sure = judge(fits({Law.CONSTANT: 10.0, Law.LOG: 10.5}, change=(-0.05, 0.05)), **ends)
     assert sure.growth is Growth.FLAT
 
 
+def test_what_changes_as_no_law_has_it_is_not_called_flat() -> None:
+    flat = fits({Law.CONSTANT: 10.0, Law.LOG: 10.5}, change=(-0.05, 0.05))
+    for changes in ({"range": 4.0, "change_low": -0.1}, {"change_low": 0.4}):
+        verdict = judge(flat, **changes)
+        assert verdict.growth is Growth.UNEXPLAINED
+        assert "by which law cannot be told" in verdict.words
+
+
 def test_what_falls_is_said_to_fall() -> None:
-    assert judge(fits({Law.LOG: 10.0}, change=(-0.5, -0.3), slope=-0.1)).growth is Growth.FALLING
+    fell = {"last": 0.6, "change": -0.4, "change_low": -0.5, "change_high": -0.3}
+    verdict = judge(fits({Law.LOG: 10.0}, change=(-0.5, -0.3), slope=-0.1), **fell)
+    assert verdict.growth is Growth.FALLING
+    assert verdict.words.startswith("falls as n grows: measured from n = 64 to n = 16,384: -40%, ")
 
 
 def test_two_sizes_are_too_few() -> None:
@@ -113,6 +155,13 @@ def test_with_one_seed_there_are_no_shares_and_the_criterion_alone_decides() -> 
     verdict = judge(alone)
     assert verdict.growth is Growth.LOG
     assert "replicates" not in verdict.words
+
+
+def test_no_law_is_told_where_the_quantile_is_not_reached() -> None:
+    verdict = judge(fits({Law.LOG: 10.0}), missing=(1024, 4096), change=None)
+    assert (verdict.growth, verdict.models, verdict.question) == (Growth.NOT_REACHED, (), None)
+    assert "not reached at n = 1,024, 4,096" in verdict.words
+    assert judge_rise(measured(fits({Law.LOG: 1.0})[0]), []).growth is Growth.NOT_REACHED
 
 
 def test_every_law_has_a_function() -> None:

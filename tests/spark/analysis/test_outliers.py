@@ -14,7 +14,8 @@ from sims.scenarios import library
 from sims.scenarios.files import parse
 from spark.analysis.frames import collect
 from spark.analysis.groups import Group
-from spark.analysis.outliers import ENOUGH, KeyedOutlier, outliers
+from spark.analysis.outliers import ENOUGH, Bound, KeyedOutlier, bounds, outliers
+from spark.analysis.quantiles import CellQuantiles
 from spark.analysis.replay import command
 from spark.dataset.column_types import arrow_table, spark_schema
 from tests.spark import rows
@@ -60,23 +61,36 @@ def test_the_slowest_beyond_the_last_thousandth_are_found(spark: SparkSession) -
     incidents.append(rows.incident("r1", 9999, repaired_ns=None))
     given = spark.createDataFrame(arrow_table(Incident, incidents), spark_schema(Incident))
     runs = spark.createDataFrame(
-        pa.table({"run_id": ["r1"], "group_key": [1], "size": [64], "seed": [5]})
-    )
-    cells = spark.createDataFrame(
         pa.table(
             {
-                "group_key": [1, 1],
-                "size": [64, 64],
-                "measure": ["total", "chords"],
-                "count": [ENOUGH + 2] * 2,
-                "p999": [50.0 * S, 0.0],
+                "run_id": ["r1"],
+                "group_key": [1],
+                "size": [64],
+                "seed": [5],
+                "duration_ns": [100 * S],
             }
         )
     )
-    found = collect(outliers(given, runs, cells), KeyedOutlier)
-    assert [(row.incident_id, row.total_s) for row in found] == [
-        (f"u{ENOUGH + 1}/1", 91.0),
-        (f"u{ENOUGH}/1", 90.0),
+    bound = spark.createDataFrame(pa.table({"group_key": [1], "size": [64], "beyond": [50.0 * S]}))
+    found = collect(outliers(given, runs, bound), KeyedOutlier)
+    assert [(row.incident_id, row.total_s, row.repaired) for row in found] == [
+        ("u9999/1", 90.0, False),  # what was not repaired comes first
+        (f"u{ENOUGH + 1}/1", 91.0, True),
+        (f"u{ENOUGH}/1", 90.0, True),
     ]
-    few = cells.withColumn("count", cells["count"] - 3)
-    assert collect(outliers(given, runs, few), KeyedOutlier) == ()
+
+
+def test_only_cells_with_enough_incidents_whose_last_thousandth_is_reached_have_outliers() -> None:
+    enough = exact(count=ENOUGH - 1, open=1, p999=50.0 * S)
+    told = [enough, exact(count=ENOUGH - 2, open=1, p999=50.0 * S)]
+    told += [
+        exact(count=ENOUGH, open=9, p999=None),
+        exact(measure="chords", count=ENOUGH, p999=1.0),
+    ]
+    assert bounds(told) == [Bound(group_key=1, size=64, beyond=50.0 * S)]
+
+
+def exact(**changes: object) -> CellQuantiles:
+    none = dict.fromkeys(("mean", "max", "least", "most", "p50", "p95", "p99"))
+    told = {"group_key": 1, "size": 64, "measure": "total", "count": 0, "open": 0, **none}
+    return msgspec.convert({**told, **changes}, CellQuantiles)

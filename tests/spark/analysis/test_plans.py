@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark.analysis import churn, delivery, recovery, replicates, survival
-from spark.analysis.quantiles import buckets, cell_quantiles
+from spark.analysis.quantiles import buckets, pooled
 from spark.dataset.load import Dataset, of_scenarios
 
 pytestmark = pytest.mark.spark
@@ -47,8 +47,9 @@ def test_a_measure_reads_the_columns_of_times_and_no_texts_but_keys(
     if "failed_ns" in runs:
         runs, incidents = incidents, runs
     assert incidents == {"run_id", "verdict", "messages", *times}
-    assert runs == {"run_id", "source", "scenario", "profile", "parameters", "nodes"}
-    assert "PushedFilters: [IsNotNull(verdict), EqualTo(verdict,broker_failed)" in explained
+    texts = {"run_id", "source", "scenario", "profile", "parameters"}
+    assert runs == {*texts, "nodes", "duration_ns"}
+    assert "Or(EqualTo(verdict,broker_failed),IsNotNull(failed_ns))" in explained
 
 
 def test_incidents_are_counted_where_they_are_read(
@@ -65,20 +66,21 @@ def test_python_runs_for_the_bootstrap_alone(
     spark: SparkSession, data: Dataset, keyed: DataFrame
 ) -> None:
     measured = recovery.measured(data.incidents, keyed)
-    kept = buckets(measured)
-    with_times = keyed.join(data.runs.select("run_id", "source", "seed", "duration_ns"), "run_id")
+    counted = buckets(measured, "unit")
     assert data.probes is not None
     probes = delivery.keyed_probes(data.probes, keyed)
     built_in = (
-        cell_quantiles(measured, kept),
-        survival.steps(survival.lifetimes(data.incidents, with_times)),
-        churn.churn(data.incidents, with_times),
+        pooled(counted),
+        survival.steps(measured.where("measure = 'total'")),
+        churn.churn(data.incidents, keyed),
+        churn.lasted(data.incidents, keyed),
         delivery.deliveries(probes),
         delivery.interruptions(probes),
+        delivery.took(probes),
     )
     python = re.compile(r"Python|InArrow|InPandas|ArrowEval")
-    assert [python.findall(plan(spark, frame)) for frame in built_in] == [[]] * 5
-    assert "FlatMapGroupsInArrow" in plan(spark, replicates.replicates(measured))
+    assert [python.findall(plan(spark, frame)) for frame in built_in] == [[]] * 7
+    assert "FlatMapGroupsInArrow" in plan(spark, replicates.replicates(counted))
 
 
 def test_one_scenario_opens_no_folder_of_another(spark: SparkSession, data: Dataset) -> None:

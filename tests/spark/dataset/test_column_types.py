@@ -13,7 +13,8 @@ from overlay.trace_schema import Incident, Probe, Run, Traffic, Verdict
 from sims import dataset
 from spark.analysis.results import Fit, Quantiles
 from spark.dataset.column_types import Kind, columns, holds, spark_schema
-from spark.dataset.files import FOLDERS, Record
+from spark.dataset.files import FOLDERS
+from spark.dataset.rules import Record
 from spark.sweep.results import Outcome
 
 DOCS = Path(__file__).parents[3] / "docs"

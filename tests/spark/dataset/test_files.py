@@ -15,6 +15,7 @@ from overlay.trace_schema import Incident, Run
 from spark.dataset.files import VERSIONS, check_dataset, check_file, find_files, run_ids
 from spark.errors import DatasetError
 from tests.spark import rows
+from tests.spark.study import write_rows
 
 
 @pytest.fixture
@@ -225,3 +226,22 @@ def test_a_line_without_a_column_is_named(data: Path) -> None:
     del row["repaired_ns"]
     path.write_bytes(msgspec.json.encode(row))
     refused(path, Incident, "line 1", "repaired_ns")
+
+
+def test_a_run_whose_incidents_are_missing_is_named(tmp_path: Path) -> None:
+    """It would look like one without failures; a run without failures has a file with no rows."""
+    rows.write_parquet(tmp_path, rows.run("r1"), [rows.incident("r1")])
+    rows.write_parquet(tmp_path, rows.run("r2"))
+    assert len(check_dataset(tmp_path).runs) == 2
+    (tmp_path / "incidents" / "r1.parquet").unlink()
+    with pytest.raises(DatasetError, match=r"runs/r1.parquet has no file of incidents"):
+        check_dataset(tmp_path)
+    left = check_dataset(tmp_path, skip_broken=True)
+    assert [path.name for path in left.runs] == ["r2.parquet"]
+    assert left.skipped == ("runs/r1.parquet",)
+
+
+def test_rows_that_were_put_together_have_any_name(tmp_path: Path) -> None:
+    write_rows(tmp_path / "runs" / "all.parquet", Run, [rows.run("r1"), rows.run("r2")])
+    write_rows(tmp_path / "incidents" / "part-0.parquet", Incident, [rows.incident("r1")])
+    assert len(check_dataset(tmp_path).runs) == 1

@@ -149,6 +149,42 @@ def append_batch(spark: SparkSession, journal: Journal, batch: int) -> None:
     journal.write(batch, spark.createDataFrame(arrow_table(Seen, [seen])))
 
 
+@pytest.mark.parametrize("verdict", [Verdict.BROKER_FAILED, Verdict.OPEN])
+def test_an_open_incident_breaks_a_promise_when_its_time_is_up(
+    spark: SparkSession, data: Path, verdict: Verdict
+) -> None:
+    append(data, range(3))  # repaired in 5 s
+    append(data, range(3, 4), verdict=verdict, repaired_ns=None, chords_repaired_ns=None)
+    watched = watch(data, "recovery.p99 < 6", "recovery.p50 < 6", "repair.count >= 1")
+    watched.clock = lambda: rows.STARTED_UNIX_NS + 16 * S  # it was suspected at 11 s
+    news = follow(spark, watched, once=True)
+    assert (news.window.open, news.broken) == (1, ())
+    assert news.window.due_unix_ns == rows.STARTED_UNIX_NS + 17 * S
+    watched.clock = lambda: rows.STARTED_UNIX_NS + 18 * S
+    news = follow(spark, watched, once=True)
+    (broken,) = news.broken
+    assert broken.promise == "recovery.p99 < 6"
+    assert "recovery.p99 < 6 is broken: it is not reached, as incidents are open" in news.words
+    assert "1 open" in news.words
+
+
+def test_a_watch_judges_again_when_nothing_new_has_come(spark: SparkSession, data: Path) -> None:
+    append(data, range(1), repaired_ns=None, chords_repaired_ns=None)
+    watched = watch(data, "recovery.p99 < 6")
+    told: list[News] = []
+
+    def tell(news: News) -> bool:
+        told.append(news)
+        watched.clock = lambda: rows.STARTED_UNIX_NS + 60 * S
+        return not news.broken
+
+    watched.told = tell
+    watched.clock = lambda: rows.STARTED_UNIX_NS + 12 * S
+    news = follow(spark, watched, once=False)
+    assert news.broken
+    assert [len(each.broken) for each in told] == [0, 1]
+
+
 def test_what_is_older_than_the_window_is_not_judged(spark: SparkSession, data: Path) -> None:
     times = ("suspected_ns", "confirmed_ns", "repaired_ns", "chords_repaired_ns")
     append(data, range(1), **{**dict.fromkeys(times, 900 * S), "suspected_ns": 1 * S})
