@@ -111,7 +111,10 @@ def sweep(
         seeds=grids.read_seeds(seeds) if seeds is not None else None,
         set=dict(grids.read_setting(text) for text in settings),
     )
-    swept = carry_out(place(out), grids.cells(given), master, tasks)
+    todo = grids.cells(given)
+    for words in dict.fromkeys(f"{cell.run.given}: {said}" for cell in todo for said in cell.late):
+        click.echo(f"not done: {words}", err=True)
+    swept = carry_out(place(out), todo, master, tasks)
     click.echo(msgspec.json.encode(swept).decode() if as_json else swept.words)
     if swept.failed or swept.broken:
         raise failure(swept)

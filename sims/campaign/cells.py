@@ -16,6 +16,7 @@ from overlay.release import software_version
 from overlay.trace_schema import Fate
 from sims.recording import Recording
 from sims.scenarios.files import ScenarioFile, parse
+from sims.scenarios.inputs import read_inputs
 from sims.scenarios.play import Outcome, play, run_id
 
 MAX_SEEDS = 10_000_000
@@ -31,11 +32,15 @@ class Cell:
     changes: tuple[str, ...]
     seed: int
     data: Path | None = None  #: data set that its rows are added to
+    made_of: tuple[str, ...] = ()  #: names and digests of the files that the scenario names
 
     @property
     def key(self) -> str:
-        """Names the run by all that decides it: another file or version is another run."""
-        said = "\0".join((self.file.text, *self.changes, software_version()))
+        """Names the run by all that decides it.
+
+        Another content of a file is another run, and so is another version of chordal.
+        """
+        said = "\0".join((self.file.text, *self.changes, *self.made_of, software_version()))
         digest = hashlib.sha256(said.encode()).hexdigest()[:16]
         return f"{self.file.name}-{digest}-{self.seed}"
 
@@ -54,7 +59,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     again: str
     broken: tuple[str, ...] = ()  #: promises that did not hold
-    error: str = ""  #: the run could not be done
+    error: str = ""  #: the run could not be done: it is not in the journal, and tried again
     crashes: int = 0
     repair_s: tuple[float, ...] = ()
     messages: int = 0  #: on account of incidents
@@ -94,36 +99,47 @@ def cells(
 ) -> Iterator[Cell]:
     """Yield all runs, each scenario with the first seed, then each with the second, and so on.
 
-    So whoever stops early has some of each.
+    A campaign that is stopped early has some of each.
+
+    Raises:
+        ConfigError: a scenario makes no sense, or a file that it names cannot be read.
     """
-    known = list(files)
+    known = [(given, file, _made_of(file, changes)) for given, file in files]
     for seed in seeds:
-        for given, file in known:
-            yield Cell(given, file, changes, seed, data)
+        for given, file, made_of in known:
+            yield Cell(given, file, changes, seed, data, made_of)
 
 
 def run_cell(cell: Cell) -> Shown:
     """Do one run; what keeps it from being done is part of what it showed."""
     try:
         outcome = _played(cell)
-    except ChordalError as error:
+    except (ChordalError, OSError, MemoryError) as error:
         return Shown(
             key=cell.key,
             scenario=cell.file.name,
             seed=cell.seed,
             again=cell.again,
-            error=str(error),
+            error=str(error) or "there is not enough memory",
         )
     return _shown(cell, outcome)
 
 
+def _made_of(file: ScenarioFile, changes: tuple[str, ...]) -> tuple[str, ...]:
+    scenario = parse(file, changes)
+    return tuple(read_inputs(scenario, file.folder).marked(scenario).values())
+
+
 def _played(cell: Cell) -> Outcome:
-    name, folder, scenario = cell.file.name, cell.file.folder, parse(cell.file, cell.changes)
+    name, scenario = cell.file.name, parse(cell.file, cell.changes)
+    inputs = read_inputs(scenario, cell.file.folder)
+    if tuple(inputs.marked(scenario).values()) != cell.made_of:
+        raise ConfigError("a file that the scenario names has changed while the campaign runs")
     if cell.data is None:
-        return play(name, scenario, cell.seed, folder)
-    named = run_id(name, scenario, cell.seed)
+        return play(name, scenario, cell.seed, inputs=inputs)
+    named = run_id(name, scenario, cell.seed, inputs)
     with Recording(cell.data, name, scenario.nodes, named) as recording:
-        outcome = play(name, scenario, cell.seed, folder, rows=recording)
+        outcome = play(name, scenario, cell.seed, rows=recording, inputs=inputs)
         recording.finish(outcome.result)
         return outcome
 

@@ -14,7 +14,7 @@ import click
 from overlay.wording import counted
 from sims.cli.options import json_option
 from sims.cli.plotting import check_plot, plot_option, write_plot
-from sims.cli.printed import print_met
+from sims.cli.printed import print_late, print_met
 
 if TYPE_CHECKING:
     from sims.campaign.cells import Shown
@@ -55,8 +55,9 @@ def campaign(
 ) -> None:
     """Run scenarios with many seeds, and print a row for each scenario.
 
-    What is done is noted in DIR at once: after Ctrl-C or kill -9 the same command goes on. Fails if
-    a promise was broken, and prints the commands that show it again.
+    What is done is noted in DIR at once: after Ctrl-C or kill -9 the same command goes on, and
+    what could not be done is tried again. Fails if a promise was broken, and prints the commands
+    that show it again.
     """
     import os
 
@@ -67,15 +68,16 @@ def campaign(
     from sims.campaign.cells import cells, read_seeds
     from sims.campaign.journal import Journal
     from sims.campaign.table import rows
-    from sims.errors import InvariantViolated
+    from sims.errors import CampaignFailed, InvariantViolated
     from sims.scenarios import library
+    from sims.scenarios.faults import late
     from sims.scenarios.files import parse
     from sims.scenarios.phases import merged
 
     check_plot(plot)
     files = [(name, library.find(name)) for name in dict.fromkeys(names)]
     for _, file in files:
-        parse(file, changes)  # before anything runs
+        print_late(late(parse(file, changes)), err=True)
     known = list(cells(files, read_seeds(seeds_text), changes, out if data else None))
     if data:
         dataset.prepare(out)
@@ -95,7 +97,7 @@ def campaign(
             done = sum(cell.key in journal.done for cell in known)
             click.echo(f"{done} of {len(known)} runs are done; the same command goes on", err=True)
             raise
-    wrong = [each for each in shown if each.broken or each.error]
+    wrong = [each for each in shown if each.broken] + [each for each in shown if each.error]
     if plot is not None:
         write_plot(counted(len(shown), "run"), _panels(shown), plot)
     if as_json:
@@ -111,6 +113,11 @@ def campaign(
         _print_table(rows(shown))
         print_met(merged(each.met for each in shown))
         _print_wrong(wrong)
+    if wrong and not any(each.broken for each in wrong):
+        raise CampaignFailed(
+            f"{len(wrong)} of {counted(len(shown), 'run')} could not be done: {wrong[0].error}; "
+            "the same command tries them again"
+        )
     if wrong:
         shrunk = f"; '{wrong[0].again.replace('sim run', 'sim shrink', 1)}' makes the first smaller"
         raise InvariantViolated(
@@ -189,7 +196,7 @@ def _print_wrong(wrong: Sequence[Shown]) -> None:
     for each in wrong[:TOLD]:
         click.echo(f"{each.again}\n  {each.error or each.broken[0]}")
     if len(wrong) > TOLD:
-        click.echo(f"and {len(wrong) - TOLD} more; see the journal")
+        click.echo(f"and {len(wrong) - TOLD} more; all were told as they ended, above")
 
 
 @click.command(short_help="Make a scenario smaller while it still goes wrong.")
