@@ -10,7 +10,6 @@ pyarrow is an extra, and heavy; it is imported where it is needed.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +21,7 @@ from overlay.errors import ConfigError, InvariantError, MissingExtra
 from overlay.trace_schema import Incident, Run
 from overlay.wording import why_no_folder
 from sims.experiments.experiment import RunResult
-from sims.unfinished import publish, unfinished
+from sims.unfinished import publish, try_out, unfinished
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,10 +39,9 @@ def prepare(directory: Path) -> None:
     for folder in (directory / RUNS, directory / INCIDENTS):
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            try_out(folder)
         except OSError as error:
             raise _unwritable(folder, why_no_folder(error)) from error
-        if not os.access(folder, os.W_OK):
-            raise _unwritable(folder, "permission denied")
 
 
 def write(result: RunResult, directory: Path) -> tuple[Path, Path]:

@@ -31,6 +31,17 @@ def unfinished(path: Path) -> Path:
     return path.with_name(unfinished_name(path.name))
 
 
+def try_out(folder: Path) -> None:
+    """Make a file in a folder, and remove it: what a system says of rights is no promise.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    made = folder / unfinished_name("probe")
+    made.touch(exist_ok=False)
+    made.unlink()
+
+
 def publish(made: Path, path: Path) -> None:
     """Give a whole file its name, and remove what other attempts at it have left.
 

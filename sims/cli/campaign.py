@@ -215,15 +215,20 @@ def shrink(name: str, seed: int, changes: tuple[str, ...], tries: int, out: Path
     from overlay.errors import ConfigError
     from sims.campaign.shrink import shrink as find_less
     from sims.scenarios import library
+    from sims.unfinished import publish, try_out, unfinished
 
     file = library.find(name)
     target = out or Path(f"{file.name}-small.toml")
     if target.suffix != ".toml":
         raise ConfigError(f"--out {target}: the file must end in .toml")
-    found = find_less(file, seed, changes, limit=tries, told=partial(click.echo, err=True))
+    made = unfinished(target)
     try:
-        target.write_text(found.text, encoding="utf-8")
+        try_out(target.absolute().parent)
+        found = find_less(file, seed, changes, limit=tries, told=partial(click.echo, err=True))
+        made.write_text(found.text, encoding="utf-8")
+        publish(made, target)
     except OSError as error:
+        made.unlink(missing_ok=True)
         raise ConfigError(f"cannot write {target}: {error.strerror}") from None
     click.echo(
         f"{found.broken}\nafter {counted(found.tries, 'try', 'tries')}, see it with: "
