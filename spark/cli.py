@@ -305,7 +305,7 @@ def watch(
         at_least=at_least,
         told=Teller(as_json=as_json, command=call),
     )
-    with open_session("local[2]") as spark:
+    with open_session(cores=2) as spark:
         news = follow(spark, watched, once=once)
     if news.broken:
         raise failure(news)
