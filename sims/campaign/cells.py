@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from sims.scenarios.inputs import read_inputs
 from sims.scenarios.play import Outcome, play, run_id
 
 MAX_SEEDS = 10_000_000
-_RANGE = re.compile(r"(-?\d+)(?:-(-?\d+))?$")
+_RANGE = re.compile(r"(-?\d+)-(-?\d+)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,25 +75,30 @@ def quoted(text: str) -> str:
     return text if re.fullmatch(r"[\w.=:,/+-]+", text) else "'" + text.replace("'", "'\\''") + "'"
 
 
-def read_seeds(text: str) -> range:
-    """Return the seeds of ``7`` or ``1-1000``.
+def read_seeds(text: str, first: int = 1) -> Sequence[int]:
+    """Return the seeds of ``20`` (so many, from ``first`` on), ``3,5`` (these) or ``1-40``.
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: it is none of these.
     """
-    found = _RANGE.match(text)
-    if found is None:
-        raise ConfigError(f"seeds are {text!r}; give one, as in 7, or a range, as in 1-1000")
-    first = int(found[1])
-    last = first if found[2] is None else int(found[2])
-    if not first <= last < first + MAX_SEEDS:
-        raise ConfigError(f"seeds are {text!r}; the last must be the first, or up to 10^7 after it")
-    return range(first, last + 1)
+    if found := _RANGE.match(text):
+        begin, end = int(found[1]), int(found[2])
+        if begin <= end < begin + MAX_SEEDS:
+            return range(begin, end + 1)
+    elif re.fullmatch(r"\d+", text):
+        if 1 <= int(text) <= MAX_SEEDS:
+            return range(first, first + int(text))
+    elif re.fullmatch(r"-?\d+(,-?\d+)*", text):
+        return tuple(dict.fromkeys(map(int, text.split(","))))
+    raise ConfigError(
+        f"seeds are {text!r}; give how many, as in 20, or which, as in 3,5 or 1-40; at most "
+        f"{MAX_SEEDS:,}"
+    )
 
 
 def cells(
     files: Iterable[tuple[str, ScenarioFile]],
-    seeds: range,
+    seeds: Sequence[int],
     changes: tuple[str, ...],
     data: Path | None = None,
 ) -> Iterator[Cell]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from overlay.wording import counted
-from sims.cli.options import json_option
+from sims.cli.options import json_option, seeds_option
 from sims.cli.plotting import check_plot, plot_option, write_plot
 from sims.cli.printed import print_late, print_met
 
@@ -27,7 +27,7 @@ TELL_EVERY_S = 5.0  #: how far a campaign is, where stderr is no terminal
 
 @click.command(short_help="Run scenarios with many seeds, over all cores.")
 @click.argument("names", nargs=-1, required=True, metavar="NAME|FILE...")
-@click.option("--seeds", "seeds_text", default="1-100", show_default=True, help="As in 1-1000.")
+@seeds_option("100")
 @click.option("--minutes", type=click.FloatRange(min=0), help="Begin no run after so long.")
 @click.option("--workers", type=click.IntRange(min=1), help="Processes.  [default: all cores]")
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="As of 'sim run'.")
@@ -44,7 +44,7 @@ TELL_EVERY_S = 5.0  #: how far a campaign is, where stderr is no terminal
 @json_option
 def campaign(
     names: tuple[str, ...],
-    seeds_text: str,
+    seeds: str,
     minutes: float | None,
     workers: int | None,
     changes: tuple[str, ...],
@@ -78,7 +78,7 @@ def campaign(
     files = [(name, library.find(name)) for name in dict.fromkeys(names)]
     for _, file in files:
         print_late(late(parse(file, changes)), err=True)
-    known = list(cells(files, read_seeds(seeds_text), changes, out if data else None))
+    known = list(cells(files, read_seeds(seeds), changes, out if data else None))
     if data:
         dataset.prepare(out)
     until = None if minutes is None else time.monotonic() + 60 * minutes

@@ -22,6 +22,7 @@ from overlay.errors import ConfigError
 
 COLUMNS = ("uid", "start_s", "end_s")
 MAX_SESSIONS = 1_000_000
+MAX_SECONDS = 1e10
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -86,8 +87,10 @@ def _seconds(path: Path, line: int, column: str, text: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not (value >= 0 and math.isfinite(value)):
-        raise ConfigError(f"{path}, line {line}: {column} is {text!r}, must be seconds from 0 on")
+    if not 0 <= value <= MAX_SECONDS:
+        raise ConfigError(
+            f"{path}, line {line}: {column} is {text!r}, must be seconds from 0 to {MAX_SECONDS:g}"
+        )
     return value
 
 

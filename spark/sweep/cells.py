@@ -11,13 +11,14 @@ from sims.campaign.cells import Cell as Run
 from sims.recording import Recording
 from sims.scenarios.faults import late
 from sims.scenarios.files import ScenarioFile, parse
-from sims.scenarios.forming import config_of
+from sims.scenarios.forming import config_of, is_quiet
 from sims.scenarios.inputs import Inputs, read_inputs
 from sims.scenarios.play import play, run_id
 from sims.scenarios.schema import Mode, Scenario
 
 _CALM_S = 10  #: virtual seconds, more or less, in which a ring comes to rest
 _STRIKING_S = 30  #: in which all faults strike, where the scenario does not say how long it goes on
+_QUIET = 0.15  #: of the time that it takes with every heartbeat
 _FRAMES = 6.0  #: real time that a whole broker takes, where a ring node takes 1
 _EVENT = 3.0  #: and an event at one subscriber
 
@@ -32,6 +33,12 @@ class Cell:
     cost: float  #: expected work, in no particular unit
     late: tuple[str, ...]  #: what the scenario plans for a time when the run is over
     beside: tuple[tuple[str, bytes], ...]  #: name and content of files the scenario names
+
+    @property
+    def kind(self) -> str:
+        """What it has in common with runs that differ in size and seed alone."""
+        changes = (change for change in self.run.changes if not change.startswith("nodes="))
+        return "\0".join((self.run.given, *changes))
 
     @property
     def again(self) -> str:
@@ -67,6 +74,8 @@ def cost(scenario: Scenario) -> float:
     lasting = scenario.seconds or _STRIKING_S
     seconds = 2 * times.chord_refresh_ns / 1e9 + lasting + _CALM_S
     beats = scenario.nodes * seconds * 1e9 / config_of(scenario).heartbeat_ns
+    if is_quiet(scenario):
+        beats *= _QUIET
     if scenario.mode is Mode.RING:
         return beats
     work = scenario.workload

@@ -91,7 +91,7 @@ def test_a_campaign_leaves_the_rows_of_its_runs(scenario: Path, tmp_path: Path) 
 
 
 def test_a_run_that_goes_wrong_is_told_with_its_command(scenario: Path, tmp_path: Path) -> None:
-    arguments = ["--seeds", "4", "--workers", "1", "--out", tmp_path / "c"]
+    arguments = ["--seeds", "4-4", "--workers", "1", "--out", tmp_path / "c"]
     change = ["--set", "promises.repair_p99_s=0.1"]
     result = chordal("campaign", scenario, *arguments, *change)
     assert isinstance(result.exception, InvariantViolated)
@@ -265,15 +265,20 @@ def test_a_full_disk_is_named_and_nothing_is_lost(
         assert list(journal.done.values()) == [first]
 
 
-@pytest.mark.parametrize("text", ["", "a", "3-1", "1-", "1-99999999999"])
+@pytest.mark.parametrize(
+    "text", ["", "a", "0", "3-1", "1-", "1-99999999999", "99999999999", "1,,2"]
+)
 def test_seeds_that_make_no_sense_are_named(text: str) -> None:
     with pytest.raises(ConfigError, match="seeds are"):
         read_seeds(text)
 
 
-def test_seeds_are_one_or_a_range() -> None:
-    assert list(read_seeds("7")) == [7]
+def test_seeds_are_so_many_or_these() -> None:
+    assert list(read_seeds("3")) == [1, 2, 3]
+    assert list(read_seeds("3", 7)) == [7, 8, 9]
     assert list(read_seeds("2-4")) == [2, 3, 4]
+    assert list(read_seeds("7,3,7")) == [7, 3]
+    assert list(read_seeds("-2--1")) == [-2, -1]
 
 
 # ── the smallest that goes wrong ──────────────────────────────────────────────────────────────
