@@ -77,9 +77,10 @@ class Sessions:
                 case Law.EXPONENTIAL:
                     return mean * math.log(2)
                 case Law.WEIBULL:
-                    return mean / math.gamma(1 + 1 / shape) * math.log(2) ** (1 / shape)
+                    part: float = math.log(2) ** (1 / shape)
+                    return mean / math.gamma(1 + 1 / shape) * part
                 case Law.PARETO:
-                    return mean * (shape - 1) * (2 ** (1 / shape) - 1)
+                    return mean * (shape - 1) * (math.exp2(1 / shape) - 1)
                 case Law.LOG_NORMAL:
                     return mean * math.exp(-(shape**2) / 2)
         except OverflowError:
