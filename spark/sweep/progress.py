@@ -66,7 +66,7 @@ class Progress:
         usual = _pace([each for took in self._took.values() for each in took], slope)
 
         def lasts(kind: str, work: float) -> float:
-            return paces.get(kind, usual) * work**slope
+            return paces.get(kind, usual) * math.pow(work, slope)
 
         rest = [
             max(0.0, lasts(self._kinds[run], work) - (now - since))
@@ -74,7 +74,7 @@ class Progress:
         ]
         waiting = [(lasts(kind, work), count) for (kind, work), count in self.left.items() if count]
         if not self.left and self.waiting > 0:
-            waiting = [(usual * self.waiting**slope, 1)]
+            waiting = [(usual * math.pow(self.waiting, slope), 1)]
         spread = (sum(each * count for each, count in waiting) + sum(rest)) / max(1, self.slots)
         return max([spread, *rest, *(each for each, _ in waiting if self.left)])
 
@@ -101,7 +101,7 @@ class Progress:
 
 
 def _pace(took: Sequence[tuple[float, float]], slope: float) -> float:
-    return sum(seconds for _, seconds in took) / sum(work**slope for work, _ in took)
+    return sum(seconds for _, seconds in took) / sum(math.pow(work, slope) for work, _ in took)
 
 
 def clock(seconds: float) -> str:

@@ -102,7 +102,7 @@ def test_a_fault_that_is_planned_after_the_end_is_told(
     told = f"not done: faults[0] (crash) {said}; give it more seconds, or 0 for as many as needed"
     assert told in result.stdout.splitlines()
     assert printed("run", "crash", *LATE[:2], *given)["late"] == [f"faults[0] (crash) {said}"]
-    sizes = ["--set", "nodes=8", "--seeds", "1", "--minutes", "0", "--out", tmp_path / "c"]
+    sizes = ["--set", "nodes=8", "--seeds", "1", "--minutes", "0", "--out", str(tmp_path / "c")]
     assert told in chordal("campaign", "crash", *given, *sizes).stderr.splitlines()
 
 
