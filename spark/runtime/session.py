@@ -61,7 +61,7 @@ def open_session(
     Args:
         master: A Spark master or Spark Connect URL; None for this machine.
         memory: Heap of the JVM, when it is started here.
-        cores: So many of this machine's at most, where no master is given.
+        cores: So many of this machine's at most, and no other machine; None: all of them.
 
     Raises:
         ConfigError: A variable that a user has set for Spark makes no sense.
@@ -87,7 +87,8 @@ def _enter(stack: ExitStack, master: str | None, memory: str, cores: int | None)
     if master is not None:
         _knock(master)
     connect = master is not None and master.startswith("sc://")
-    if connect or (master is None and _decided_elsewhere(os.environ)):
+    is_open = master is None and cores is None
+    if connect or (is_open and _decided_elsewhere(os.environ)):
         if (connect or "SPARK_REMOTE" in os.environ) and find_spec("grpc") is None:
             raise MissingExtra(
                 "Spark Connect needs the connect extra; in a checkout: pip install '.[connect]'"
