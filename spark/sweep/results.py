@@ -107,8 +107,11 @@ def _write_whole(system: fs.FileSystem, target: str, content: bytes) -> None:
         with system.open_output_stream(unfinished) as stream:
             stream.write(content)
         system.move(unfinished, target)
-    except FileNotFoundError:
-        if not _is_there(system, target):  # if it is, another attempt was faster
+    except OSError as error:
+        with suppress(OSError):  # a full disk is to have it back
+            system.delete_file(unfinished)
+        was_faster = isinstance(error, FileNotFoundError) and _is_there(system, target)
+        if not was_faster:  # another attempt at the same
             raise
     _forget_left(system, folder, name)
 
