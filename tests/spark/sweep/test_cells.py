@@ -13,7 +13,7 @@ from sims.scenarios import library
 from sims.scenarios.files import parse, read
 from spark.dataset.files import check_dataset
 from spark.dataset.place import place
-from spark.sweep.cells import cells_of, cost, simulate
+from spark.sweep.cells import Cell, cells_of, cost, simulate
 from spark.sweep.results import Outcome, publish
 
 REPLAYED = """
@@ -76,7 +76,7 @@ def test_two_sweeps_at_one_run_leave_it_once_and_nothing_else(tmp_path: Path) ->
 
 def test_another_content_of_a_file_is_another_run(tmp_path: Path) -> None:
     """Of two scenarios of one name, too, that lie in two folders."""
-    found = []
+    found: list[Cell] = []
     for folder, end in (("one", 2), ("two", 3)):
         home = tmp_path / folder
         home.mkdir()
