@@ -1,7 +1,7 @@
 """sims: the protocol code of production in a deterministic world of virtual time.
 
-``errors``, ``dataset`` (rows on disk), ``recording`` (rows that are written while a scenario is
-played) and ``cli`` (``chordal sim``) stand here.
+``errors``, ``unfinished`` (files that are not whole yet), ``dataset`` (rows on disk), ``recording``
+(rows that are written while a scenario is played) and ``cli`` (``chordal sim``) stand here.
 
 Rooms
     ``world`` (virtual time, hosts, links, faults), ``workloads`` (clients of whole brokers:

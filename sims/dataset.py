@@ -10,7 +10,6 @@ pyarrow is an extra, and heavy; it is imported where it is needed.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +21,7 @@ from overlay.errors import ConfigError, InvariantError, MissingExtra
 from overlay.trace_schema import Incident, Run
 from overlay.wording import why_no_folder
 from sims.experiments.experiment import RunResult
+from sims.unfinished import publish, try_out, unfinished
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,10 +39,9 @@ def prepare(directory: Path) -> None:
     for folder in (directory / RUNS, directory / INCIDENTS):
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            try_out(folder)
         except OSError as error:
             raise _unwritable(folder, why_no_folder(error)) from error
-        if not os.access(folder, os.W_OK):
-            raise _unwritable(folder, "permission denied")
 
 
 def write(result: RunResult, directory: Path) -> tuple[Path, Path]:
@@ -100,15 +99,15 @@ def _write_whole(path: Path, record: type[msgspec.Struct], rows: Sequence[msgspe
     from pyarrow import parquet
 
     table = pa.Table.from_pylist([msgspec.to_builtins(row) for row in rows], arrow_schema(record))
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    made = unfinished(path)
     try:
-        with unfinished.open("wb") as file:
+        with made.open("wb") as file:
             parquet.write_table(table, file, version="2.6", compression="zstd")
-        os.replace(unfinished, path)
+        publish(made, path)
     except OSError as error:
         raise _unwritable(path, error.strerror or str(error)) from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        made.unlink(missing_ok=True)
 
 
 def _unwritable(path: Path, reason: str | None) -> ConfigError:

@@ -4,6 +4,7 @@
 
     ChordalError
     └── SimulationError
+        ├── CampaignFailed       some runs of a campaign could not be done
         ├── NoSuchScope          asked to explore what is not there, or not with so many brokers
         └── InvariantViolated    the protocol broke a promise; the text says how to see it again
 """
@@ -17,6 +18,12 @@ class SimulationError(ChordalError):
     """Root of the simulator's errors."""
 
     code = "simulation"
+
+
+class CampaignFailed(SimulationError):
+    """Some runs of a campaign could not be done; what the others showed is kept."""
+
+    code = "campaign-failed"
 
 
 class NoSuchScope(SimulationError):

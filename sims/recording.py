@@ -11,14 +11,13 @@ The folders of a table with many rows are partitions, as Spark and others unders
 for one scenario opens no file of another. Within a file rows are ordered by time, in groups of
 :data:`GROUP_ROWS`, so that memory does not grow with the run. While it goes on, files have names
 that readers pass over; they get their own when the run is done, the row of the run last. A run that
-is interrupted, or finds the disk full, leaves none.
+is interrupted, or finds the disk full, leaves none; what one that was killed has left goes when
+another attempt at it is done.
 """
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
-from glob import escape
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -30,6 +29,7 @@ from overlay.errors import ConfigError
 from overlay.trace_schema import Probe, Traffic
 from sims import dataset
 from sims.experiments.experiment import RunResult
+from sims.unfinished import publish, unfinished
 
 if TYPE_CHECKING:
     from typing import IO
@@ -93,7 +93,7 @@ class _Table:
 
     def __init__(self, path: Path, record: type[msgspec.Struct]) -> None:
         self._path = path
-        self._unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        self._unfinished = unfinished(path)
         self._schema = dataset.arrow_schema(record)
         self._rows: list[msgspec.Struct] = []
         self._file: IO[bytes] | None = None
@@ -113,7 +113,7 @@ class _Table:
             assert self._file is not None
             self._writer.close()
             self._file.close()
-            os.replace(self._unfinished, self._path)
+            publish(self._unfinished, self._path)
         except OSError as error:
             raise self._unwritable(error) from error
         return self._path
@@ -125,16 +125,6 @@ class _Table:
                 self._file.close()
         self._unfinished.unlink(missing_ok=True)
 
-    def _clear(self) -> None:
-        """Remove what processes that were killed have left of this run."""
-        for left in self._path.parent.glob(f".{escape(self._path.name)}.*"):
-            try:
-                os.kill(int(left.suffix[1:]), 0)
-            except ProcessLookupError:
-                left.unlink(missing_ok=True)
-            except (ValueError, PermissionError):
-                pass  # not ours, or somebody's who lives
-
     def _write(self) -> None:
         import pyarrow as pa
         from pyarrow import parquet
@@ -144,7 +134,6 @@ class _Table:
         try:
             if self._writer is None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-                self._clear()
                 self._file = self._unfinished.open("wb")
                 self._writer = parquet.ParquetWriter(
                     self._file, self._schema, version="2.6", compression="zstd"

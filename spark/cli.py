@@ -111,7 +111,10 @@ def sweep(
         seeds=grids.read_seeds(seeds) if seeds is not None else None,
         set=dict(grids.read_setting(text) for text in settings),
     )
-    swept = carry_out(place(out), grids.cells(given), master, tasks)
+    todo = grids.cells(given)
+    for words in dict.fromkeys(f"{cell.run.given}: {said}" for cell in todo for said in cell.late):
+        click.echo(f"not done: {words}", err=True)
+    swept = carry_out(place(out), todo, master, tasks)
     click.echo(msgspec.json.encode(swept).decode() if as_json else swept.words)
     if swept.failed or swept.broken:
         raise failure(swept)
@@ -302,7 +305,7 @@ def watch(
         at_least=at_least,
         told=Teller(as_json=as_json, command=call),
     )
-    with open_session("local[2]") as spark:
+    with open_session(cores=2) as spark:
         news = follow(spark, watched, once=once)
     if news.broken:
         raise failure(news)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-PIPE_S = 60.0  #: between two lines in a pipe
+PIPE_S = 30.0  #: between two lines in a pipe
 
 
 @contextmanager

@@ -45,6 +45,7 @@ from sims.experiments.experiment import Experiment, run
 from sims.experiments.service import Service
 from sims.scenarios import arrivals
 from sims.scenarios.deeds import Deeds
+from sims.scenarios.inputs import Inputs
 from sims.scenarios.ring_stage import RingStage
 from sims.scenarios.schema import SessionChurn
 from sims.workloads.traffic import Flowing
@@ -151,7 +152,8 @@ def _measure_quiet(nodes: int, span: float) -> tuple[float, float, int, float]:
     timeline.run(2 * LAN.chord_refresh_ns)
     forming = time.process_time() - start
     deeds = Deeds(stage, 1)
-    arrivals.schedule(SessionChurn(law=Law.EXPONENTIAL, mean_s=SESSION_S), 0, deeds, Path())
+    churn = SessionChurn(law=Law.EXPONENTIAL, mean_s=SESSION_S)
+    arrivals.schedule(churn, 0, deeds, Inputs(Path(), {}))
     gc.collect()
     gc.freeze()
     before, start = timeline.events, time.process_time()

@@ -233,7 +233,7 @@ def parse_access(text: str, source: str) -> AccessRules:
     if len(text.encode()) > MAX_FILE_BYTES:
         raise AccessError(f"{source}: more than {MAX_FILE_BYTES} bytes")
     try:
-        document = tomllib.loads(text)
+        document = tomllib.loads(text.removeprefix("\ufeff"))
     except ValueError as error:  # a number of too many digits is no TOMLDecodeError
         raise AccessError(f"{source}: no TOML: {error}") from error
     except RecursionError:

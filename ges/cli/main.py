@@ -64,10 +64,7 @@ _HELP = {
 #: Codes of what is no :class:`ChordalError`.
 USAGE, NO_MEMORY, SYSTEM, INTERNAL = "usage", "no-memory", "system", "internal"
 
-_OUTPUT_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-
-#: What the system does not let us do, which is no bug of ours either.
-_NOT_GRANTED = (errno.EMFILE, errno.ENFILE, errno.EACCES, errno.EPERM, errno.EROFS)
+_OUTPUT_FAILED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 class LazyGroup(click.Group):
@@ -178,7 +175,7 @@ def _explain(error: BaseException) -> int:
     ):
         _tell_error("there is not enough memory", NO_MEMORY)
         return 1
-    if isinstance(error, OSError) and error.errno in (*_OUTPUT_FAILED, *_NOT_GRANTED):
+    if isinstance(error, OSError) and error.errno is not None:  # the system's, and no bug of ours
         _tell_error(_operating_fault(error), SYSTEM)
         return 1
     if isinstance(error, SettingsError):

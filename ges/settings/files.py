@@ -57,7 +57,7 @@ def read_file(path: Path) -> SettingsFile:
         mend = "--config wants a file of settings; 'chordal config show --toml' prints one"
         raise ConfigError(f"{path}: {error.strerror or error}; {mend}") from None
     try:
-        text = data.decode()
+        text = data.decode("utf-8-sig")
         document = tomllib.loads(text)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1

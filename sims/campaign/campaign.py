@@ -31,6 +31,8 @@ def run(
 ) -> list[Shown]:
     """Do the runs that the journal does not have; return what all of them showed, in order.
 
+    A run that could not be done is returned, and not noted: it is tried again another time.
+
     Args:
         cells: all runs of the campaign.
         journal: what was done before, and is added to.
@@ -43,12 +45,16 @@ def run(
     """
     known = list(cells)
     left = (cell for cell in known if cell.key not in journal.done)
+    failed: dict[str, Shown] = {}
     finished = sum(cell.key in journal.done for cell in known)
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_be_a_worker)
     try:
         for shown in _results(pool, left, workers, until):
-            journal.add(shown)
+            if shown.error:
+                failed[shown.key] = shown
+            else:
+                journal.add(shown)
             finished += 1
             progress(finished, shown)
     except BrokenProcessPool:
@@ -58,7 +64,8 @@ def run(
         ) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-    return [journal.done[cell.key] for cell in known if cell.key in journal.done]
+    found = {**journal.done, **failed}
+    return [found[key] for cell in known if (key := cell.key) in found]
 
 
 def _results(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,10 +16,11 @@ from overlay.release import software_version
 from overlay.trace_schema import Fate
 from sims.recording import Recording
 from sims.scenarios.files import ScenarioFile, parse
+from sims.scenarios.inputs import read_inputs
 from sims.scenarios.play import Outcome, play, run_id
 
 MAX_SEEDS = 10_000_000
-_RANGE = re.compile(r"(-?\d+)(?:-(-?\d+))?$")
+_RANGE = re.compile(r"(-?\d+)-(-?\d+)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +32,15 @@ class Cell:
     changes: tuple[str, ...]
     seed: int
     data: Path | None = None  #: data set that its rows are added to
+    made_of: tuple[str, ...] = ()  #: names and digests of the files that the scenario names
 
     @property
     def key(self) -> str:
-        """Names the run by all that decides it: another file or version is another run."""
-        said = "\0".join((self.file.text, *self.changes, software_version()))
+        """Names the run by all that decides it.
+
+        Another content of a file is another run, and so is another version of chordal.
+        """
+        said = "\0".join((self.file.text, *self.changes, *self.made_of, software_version()))
         digest = hashlib.sha256(said.encode()).hexdigest()[:16]
         return f"{self.file.name}-{digest}-{self.seed}"
 
@@ -54,7 +59,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     again: str
     broken: tuple[str, ...] = ()  #: promises that did not hold
-    error: str = ""  #: the run could not be done
+    error: str = ""  #: the run could not be done: it is not in the journal, and tried again
     crashes: int = 0
     repair_s: tuple[float, ...] = ()
     messages: int = 0  #: on account of incidents
@@ -70,60 +75,76 @@ def quoted(text: str) -> str:
     return text if re.fullmatch(r"[\w.=:,/+-]+", text) else "'" + text.replace("'", "'\\''") + "'"
 
 
-def read_seeds(text: str) -> range:
-    """Return the seeds of ``7`` or ``1-1000``.
+def read_seeds(text: str, first: int = 1) -> Sequence[int]:
+    """Return the seeds of ``20`` (so many, from ``first`` on), ``3,5`` (these) or ``1-40``.
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: it is none of these.
     """
-    found = _RANGE.match(text)
-    if found is None:
-        raise ConfigError(f"seeds are {text!r}; give one, as in 7, or a range, as in 1-1000")
-    first = int(found[1])
-    last = first if found[2] is None else int(found[2])
-    if not first <= last < first + MAX_SEEDS:
-        raise ConfigError(f"seeds are {text!r}; the last must be the first, or up to 10^7 after it")
-    return range(first, last + 1)
+    if found := _RANGE.match(text):
+        begin, end = int(found[1]), int(found[2])
+        if begin <= end < begin + MAX_SEEDS:
+            return range(begin, end + 1)
+    elif re.fullmatch(r"\d+", text):
+        if 1 <= int(text) <= MAX_SEEDS:
+            return range(first, first + int(text))
+    elif re.fullmatch(r"-?\d+(,-?\d+)*", text):
+        return tuple(dict.fromkeys(map(int, text.split(","))))
+    raise ConfigError(
+        f"seeds are {text!r}; give how many, as in 20, or which, as in 3,5 or 1-40; at most "
+        f"{MAX_SEEDS:,}"
+    )
 
 
 def cells(
     files: Iterable[tuple[str, ScenarioFile]],
-    seeds: range,
+    seeds: Sequence[int],
     changes: tuple[str, ...],
     data: Path | None = None,
 ) -> Iterator[Cell]:
     """Yield all runs, each scenario with the first seed, then each with the second, and so on.
 
-    So whoever stops early has some of each.
+    A campaign that is stopped early has some of each.
+
+    Raises:
+        ConfigError: a scenario makes no sense, or a file that it names cannot be read.
     """
-    known = list(files)
+    known = [(given, file, _made_of(file, changes)) for given, file in files]
     for seed in seeds:
-        for given, file in known:
-            yield Cell(given, file, changes, seed, data)
+        for given, file, made_of in known:
+            yield Cell(given, file, changes, seed, data, made_of)
 
 
 def run_cell(cell: Cell) -> Shown:
     """Do one run; what keeps it from being done is part of what it showed."""
     try:
         outcome = _played(cell)
-    except ChordalError as error:
+    except (ChordalError, OSError, MemoryError) as error:
         return Shown(
             key=cell.key,
             scenario=cell.file.name,
             seed=cell.seed,
             again=cell.again,
-            error=str(error),
+            error=str(error) or "there is not enough memory",
         )
     return _shown(cell, outcome)
 
 
+def _made_of(file: ScenarioFile, changes: tuple[str, ...]) -> tuple[str, ...]:
+    scenario = parse(file, changes)
+    return tuple(read_inputs(scenario, file.folder).marked(scenario).values())
+
+
 def _played(cell: Cell) -> Outcome:
-    name, folder, scenario = cell.file.name, cell.file.folder, parse(cell.file, cell.changes)
+    name, scenario = cell.file.name, parse(cell.file, cell.changes)
+    inputs = read_inputs(scenario, cell.file.folder)
+    if tuple(inputs.marked(scenario).values()) != cell.made_of:
+        raise ConfigError("a file that the scenario names has changed while the campaign runs")
     if cell.data is None:
-        return play(name, scenario, cell.seed, folder)
-    named = run_id(name, scenario, cell.seed)
+        return play(name, scenario, cell.seed, inputs=inputs)
+    named = run_id(name, scenario, cell.seed, inputs)
     with Recording(cell.data, name, scenario.nodes, named) as recording:
-        outcome = play(name, scenario, cell.seed, folder, rows=recording)
+        outcome = play(name, scenario, cell.seed, rows=recording, inputs=inputs)
         recording.finish(outcome.result)
         return outcome
 

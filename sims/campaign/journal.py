@@ -1,7 +1,8 @@
 """What of a campaign has been done: a file with a line for each run.
 
 A line is written whole, and at once, when its run is done. After Ctrl-C, ``kill -9`` or a loss of
-power the file is whole but for its last line, which is dropped: that run is done again.
+power the file is whole but for its last line, which is dropped: that run is done again. A run that
+could not be done is not done: what was in its way, such as a full disk, may be gone next time.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ class Journal:
                 raise ConfigError(
                     f"{self.path}, line {line}: {error}; move the file away to begin anew"
                 ) from None
-            self.done[shown.key] = shown
+            if not shown.error:  # an earlier chordal wrote these down
+                self.done[shown.key] = shown
             at = end + 1
         return at
 

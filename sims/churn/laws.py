@@ -32,6 +32,11 @@ class Law(StrEnum):
 SHAPES = {Law.EXPONENTIAL: 1.0, Law.WEIBULL: 0.59, Law.PARETO: 1.5, Law.LOG_NORMAL: 1.5}
 
 
+#: A broker that stays for less has not joined yet; without a bound those who replace it replace
+#: each other without end.
+SHORTEST_S = 0.001
+
+
 @dataclass(frozen=True, slots=True)
 class Sessions:
     """One law of session lengths.
@@ -55,6 +60,31 @@ class Sessions:
         lowest = 1.0 if self.law is Law.PARETO else 0.0
         if not (shape > lowest and math.isfinite(shape)):
             raise ConfigError(f"shape of {self.law.value} is {shape}, must be above {lowest:g}")
+        if self.median_s < SHORTEST_S:
+            mend = "smaller" if self.law is Law.LOG_NORMAL else "larger"
+            raise ConfigError(
+                f"shape of {self.law.value} is {shape}: with mean_s {self.mean_s:g} half of the "
+                f"sessions would last less than {SHORTEST_S:g} s; give a {mend} shape, or leave it "
+                "out"
+            )
+
+    @property
+    def median_s(self) -> float:
+        """How long the shorter half of all sessions last at most, in seconds."""
+        shape, mean = self._shape, self.mean_s
+        try:
+            match self.law:
+                case Law.EXPONENTIAL:
+                    return mean * math.log(2)
+                case Law.WEIBULL:
+                    part: float = math.log(2) ** (1 / shape)
+                    return mean / math.gamma(1 + 1 / shape) * part
+                case Law.PARETO:
+                    return mean * (shape - 1) * (math.exp2(1 / shape) - 1)
+                case Law.LOG_NORMAL:
+                    return mean * math.exp(-(shape**2) / 2)
+        except OverflowError:
+            return 0.0
 
     @property
     def _shape(self) -> float:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from overlay.wording import counted
-from sims.cli.options import json_option
+from sims.cli.options import json_option, seeds_option
 from sims.cli.plotting import check_plot, plot_option, write_plot
-from sims.cli.printed import print_met
+from sims.cli.printed import print_late, print_met
 
 if TYPE_CHECKING:
     from sims.campaign.cells import Shown
@@ -27,7 +27,7 @@ TELL_EVERY_S = 5.0  #: how far a campaign is, where stderr is no terminal
 
 @click.command(short_help="Run scenarios with many seeds, over all cores.")
 @click.argument("names", nargs=-1, required=True, metavar="NAME|FILE...")
-@click.option("--seeds", "seeds_text", default="1-100", show_default=True, help="As in 1-1000.")
+@seeds_option("100")
 @click.option("--minutes", type=click.FloatRange(min=0), help="Begin no run after so long.")
 @click.option("--workers", type=click.IntRange(min=1), help="Processes.  [default: all cores]")
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="As of 'sim run'.")
@@ -44,7 +44,7 @@ TELL_EVERY_S = 5.0  #: how far a campaign is, where stderr is no terminal
 @json_option
 def campaign(
     names: tuple[str, ...],
-    seeds_text: str,
+    seeds: str,
     minutes: float | None,
     workers: int | None,
     changes: tuple[str, ...],
@@ -55,8 +55,9 @@ def campaign(
 ) -> None:
     """Run scenarios with many seeds, and print a row for each scenario.
 
-    What is done is noted in DIR at once: after Ctrl-C or kill -9 the same command goes on. Fails if
-    a promise was broken, and prints the commands that show it again.
+    What is done is noted in DIR at once: after Ctrl-C or kill -9 the same command goes on, and
+    what could not be done is tried again. Fails if a promise was broken, and prints the commands
+    that show it again.
     """
     import os
 
@@ -67,16 +68,17 @@ def campaign(
     from sims.campaign.cells import cells, read_seeds
     from sims.campaign.journal import Journal
     from sims.campaign.table import rows
-    from sims.errors import InvariantViolated
+    from sims.errors import CampaignFailed, InvariantViolated
     from sims.scenarios import library
+    from sims.scenarios.faults import late
     from sims.scenarios.files import parse
     from sims.scenarios.phases import merged
 
     check_plot(plot)
     files = [(name, library.find(name)) for name in dict.fromkeys(names)]
     for _, file in files:
-        parse(file, changes)  # before anything runs
-    known = list(cells(files, read_seeds(seeds_text), changes, out if data else None))
+        print_late(late(parse(file, changes)), err=True)
+    known = list(cells(files, read_seeds(seeds), changes, out if data else None))
     if data:
         dataset.prepare(out)
     until = None if minutes is None else time.monotonic() + 60 * minutes
@@ -95,7 +97,7 @@ def campaign(
             done = sum(cell.key in journal.done for cell in known)
             click.echo(f"{done} of {len(known)} runs are done; the same command goes on", err=True)
             raise
-    wrong = [each for each in shown if each.broken or each.error]
+    wrong = [each for each in shown if each.broken] + [each for each in shown if each.error]
     if plot is not None:
         write_plot(counted(len(shown), "run"), _panels(shown), plot)
     if as_json:
@@ -111,6 +113,11 @@ def campaign(
         _print_table(rows(shown))
         print_met(merged(each.met for each in shown))
         _print_wrong(wrong)
+    if wrong and not any(each.broken for each in wrong):
+        raise CampaignFailed(
+            f"{len(wrong)} of {counted(len(shown), 'run')} could not be done: {wrong[0].error}; "
+            "the same command tries them again"
+        )
     if wrong:
         shrunk = f"; '{wrong[0].again.replace('sim run', 'sim shrink', 1)}' makes the first smaller"
         raise InvariantViolated(
@@ -189,7 +196,7 @@ def _print_wrong(wrong: Sequence[Shown]) -> None:
     for each in wrong[:TOLD]:
         click.echo(f"{each.again}\n  {each.error or each.broken[0]}")
     if len(wrong) > TOLD:
-        click.echo(f"and {len(wrong) - TOLD} more; see the journal")
+        click.echo(f"and {len(wrong) - TOLD} more; all were told as they ended, above")
 
 
 @click.command(short_help="Make a scenario smaller while it still goes wrong.")
@@ -208,15 +215,20 @@ def shrink(name: str, seed: int, changes: tuple[str, ...], tries: int, out: Path
     from overlay.errors import ConfigError
     from sims.campaign.shrink import shrink as find_less
     from sims.scenarios import library
+    from sims.unfinished import publish, try_out, unfinished
 
     file = library.find(name)
     target = out or Path(f"{file.name}-small.toml")
     if target.suffix != ".toml":
         raise ConfigError(f"--out {target}: the file must end in .toml")
-    found = find_less(file, seed, changes, limit=tries, told=partial(click.echo, err=True))
+    made = unfinished(target)
     try:
-        target.write_text(found.text, encoding="utf-8")
+        try_out(target.absolute().parent)
+        found = find_less(file, seed, changes, limit=tries, told=partial(click.echo, err=True))
+        made.write_text(found.text, encoding="utf-8")
+        publish(made, target)
     except OSError as error:
+        made.unlink(missing_ok=True)
         raise ConfigError(f"cannot write {target}: {error.strerror}") from None
     click.echo(
         f"{found.broken}\nafter {counted(found.tries, 'try', 'tries')}, see it with: "

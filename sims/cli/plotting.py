@@ -22,9 +22,11 @@ def check_plot(path: Path | None) -> None:
     """Say what keeps a plot from being drawn, before a long run and not after it.
 
     Raises:
-        ConfigError: the file is of no known form, its folder is not there, or matplotlib is not.
+        ConfigError: the file is of no known form, its folder is not there or takes no files, or
+            matplotlib is missing.
     """
     from overlay.errors import ConfigError, MissingExtra
+    from sims.unfinished import try_out
 
     if path is None:
         return
@@ -32,6 +34,10 @@ def check_plot(path: Path | None) -> None:
         raise ConfigError(f"--plot {path}: the file must end in .svg or .png")
     if not path.absolute().parent.is_dir():
         raise ConfigError(f"--plot {path}: there is no folder {path.parent}; make it first")
+    try:
+        try_out(path.absolute().parent)
+    except OSError as error:
+        raise ConfigError(f"--plot {path}: {path.parent}: {error.strerror}") from None
     if find_spec("matplotlib") is None:
         raise MissingExtra("--plot needs the plot extra; in a checkout: pip install '.[plot]'")
 

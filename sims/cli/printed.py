@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,6 +87,12 @@ def print_incidents(result: RunResult, summary: Summary) -> None:
     _print_spread("messages a crash", summary.messages, "{:.0f}")
     if summary.false_suspicions:
         click.echo(f"live brokers suspected: {summary.false_suspicions}")
+
+
+def print_late(late: Iterable[str], *, err: bool = False) -> None:
+    """Print what a scenario plans for a time when its run is over, each with the mend."""
+    for words in late:
+        click.echo(f"not done: {words}; give it more seconds, or 0 for as many as needed", err=err)
 
 
 def print_met(met: Mapping[str, Mapping[str, int]]) -> None:

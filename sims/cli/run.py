@@ -25,10 +25,10 @@ _OF_SCENARIOS_ALONE = {"nodes", "changes", "out", "plot"}
 @click.option("--seed", type=int, default=1, show_default=True, help="Names the run.")
 @click.option(
     "--seeds",
-    type=click.IntRange(min=1),
-    default=1,
+    default="1",
     show_default=True,
-    help="Of a story: play it so many times, with --seed and those after it.",
+    metavar="N|N,N,...|N-M",
+    help="Of a story. One number: that many seeds, from --seed on. A list, or from and to: these.",
 )
 @click.option(
     "--set",
@@ -62,7 +62,7 @@ def run(
     name: str | None,
     nodes: int | None,
     seed: int,
-    seeds: int,
+    seeds: str,
     changes: tuple[str, ...],
     out: Path | None,
     plot: Path | None,
@@ -102,10 +102,11 @@ def run(
     run_scenario(name, [*sizes, *changes], seed, out, plot, as_json=as_json)
 
 
-def _play(ctx: click.Context, name: str, seed: int, seeds: int, *, as_json: bool) -> None:
+def _play(ctx: click.Context, name: str, seed: int, seeds: str, *, as_json: bool) -> None:
     """Play a story with each seed, and say seed by seed what it found."""
     import msgspec
 
+    from sims.campaign.cells import read_seeds
     from sims.errors import InvariantViolated
     from sims.stories import stories
 
@@ -114,7 +115,11 @@ def _play(ctx: click.Context, name: str, seed: int, seeds: int, *, as_json: bool
         ctx, _OF_SCENARIOS_ALONE, f"{name} is a story, and takes only --seed, --seeds and --json"
     )
     found: dict[int, list[str]] = {}
-    for number in range(seed, seed + seeds):
+    try:
+        numbers = read_seeds(seeds, seed)
+    except ConfigError as error:
+        raise click.BadParameter(str(error), ctx, param_hint="'--seeds'") from None
+    for number in numbers:
         found[number] = findings = stories.play(story, number)
         if not as_json:
             verdict = counted(len(findings), "finding") if findings else "nothing wrong"
@@ -129,11 +134,11 @@ def _play(ctx: click.Context, name: str, seed: int, seeds: int, *, as_json: bool
     bad = [number for number, findings in found.items() if findings]
     if bad:
         raise InvariantViolated(
-            f"{name} went wrong with {len(bad)} of {counted(seeds, 'seed')}; "
+            f"{name} went wrong with {len(bad)} of {counted(len(numbers), 'seed')}; "
             f"see it again with: chordal sim run {name} --seed {bad[0]}"
         )
     if not as_json:
-        click.echo(f"{name}: nothing wrong with {counted(seeds, 'seed')}")
+        click.echo(f"{name}: nothing wrong with {counted(len(numbers), 'seed')}")
 
 
 def _refuse(ctx: click.Context, names: set[str], why: str) -> None:

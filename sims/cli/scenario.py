@@ -11,7 +11,14 @@ import click
 
 from overlay.wording import counted
 from sims.cli.plotting import check_plot, write_plot
-from sims.cli.printed import files_of, print_files, print_incidents, print_met, progress_bar
+from sims.cli.printed import (
+    files_of,
+    print_files,
+    print_incidents,
+    print_late,
+    print_met,
+    progress_bar,
+)
 
 if TYPE_CHECKING:
     from sims.scenarios.play import Outcome
@@ -38,29 +45,34 @@ def run_scenario(
     from sims.errors import InvariantViolated
     from sims.recording import Recording
     from sims.scenarios import library
+    from sims.scenarios.faults import late
     from sims.scenarios.files import parse
+    from sims.scenarios.inputs import read_inputs
     from sims.scenarios.play import play, run_id
     from sims.stories import stories
 
     check_plot(plot)
     file = library.find(name, stories.BY_NAME)
     scenario = parse(file, changes)
+    inputs = read_inputs(scenario, file.folder)
     files: dict[str, Path] = {}
     with progress_bar() as progress:
         if out is None:
-            outcome = play(file.name, scenario, seed, file.folder, progress)
+            outcome = play(file.name, scenario, seed, progress=progress, inputs=inputs)
         else:
-            named = run_id(file.name, scenario, seed)
+            named = run_id(file.name, scenario, seed, inputs)
             with Recording(out, file.name, scenario.nodes, named) as recording:
-                outcome = play(file.name, scenario, seed, file.folder, progress, recording)
+                outcome = play(
+                    file.name, scenario, seed, progress=progress, rows=recording, inputs=inputs
+                )
                 files = recording.finish(outcome.result)
     if plot is not None:
         write_plot(outcome.result.run.run_id, _panels(outcome), plot)
         files["plot"] = plot
     if as_json:
-        _print_json(outcome, files)
+        _print_json(outcome, files, late(scenario))
     else:
-        _print_words(outcome, files)
+        _print_words(outcome, files, late(scenario))
     if outcome.broken:
         again = Cell(name, file, tuple(changes), seed).again
         if not as_json:
@@ -95,7 +107,7 @@ def _panels(outcome: Outcome) -> dict[str, dict[str, list[float]]]:
     return {"since the crash": {words: times(moment) for moment, words in MOMENTS.items()}}
 
 
-def _print_json(outcome: Outcome, files: dict[str, Path]) -> None:
+def _print_json(outcome: Outcome, files: dict[str, Path], late: Sequence[str]) -> None:
     """Print one object: the row of the run, its summary, what was done and what became of it."""
     import msgspec
 
@@ -109,6 +121,7 @@ def _print_json(outcome: Outcome, files: dict[str, Path]) -> None:
         "broken": outcome.broken,
         "steps": outcome.steps,
         "done": outcome.done,
+        "late": late,
         "alive": outcome.brokers,
         "met": outcome.met,
         "deliveries": None
@@ -123,7 +136,7 @@ def _print_json(outcome: Outcome, files: dict[str, Path]) -> None:
     click.echo(msgspec.json.encode(found))
 
 
-def _print_words(outcome: Outcome, files: dict[str, Path]) -> None:
+def _print_words(outcome: Outcome, files: dict[str, Path], late: Sequence[str]) -> None:
     """Print what was done, how it was repaired, what became of events; the verdict comes last."""
     from sims.experiments.summary import summarise
 
@@ -135,6 +148,7 @@ def _print_words(outcome: Outcome, files: dict[str, Path]) -> None:
     placeless = f" ({early} of them before they had a place on the ring)" if early > 0 else ""
     alive = f"{counted(outcome.brokers, 'broker')} alive in the end"
     click.echo(f"done: {done or 'nothing'}{placeless}; {alive}")
+    print_late(late)
     print_met(outcome.met)
     if outcome.verdict is not None:
         click.echo(f"events: {outcome.verdict}")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import logging
-import os
 import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -22,6 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from overlay.errors import ConfigError
+from sims.unfinished import publish, unfinished
 
 # It announces the building of its font cache on stderr.
 logging.getLogger("matplotlib").setLevel(logging.ERROR)
@@ -122,15 +122,15 @@ def write(drawn: Figure, path: Path) -> None:
     Raises:
         ConfigError: it cannot be written.
     """
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    made = unfinished(path)
     form = path.suffix[1:].lower()
     try:
-        with style(), unfinished.open("wb") as file:
+        with style(), made.open("wb") as file:
             # The same data draw the same bytes: no date, and no version of the library.
             plain = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
             drawn.savefig(file, format=form, dpi=150, metadata=plain)
-        os.replace(unfinished, path)
+        publish(made, path)
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}") from None
     finally:
-        unfinished.unlink(missing_ok=True)
+        made.unlink(missing_ok=True)

@@ -2,8 +2,8 @@
 
 What a file says
     ``schema`` (its keys), ``reference`` (the page about them), ``files`` (reads one, and names
-    every mistake), ``library`` (those that come with chordal), ``sessions`` and ``matrix`` (files
-    of sessions and of latencies).
+    every mistake), ``library`` (those that come with chordal), ``inputs`` (the files that one
+    names), ``sessions`` and ``matrix`` (what is in these: sessions and latencies).
 What happens then
     ``play`` (one run), ``forming`` (how it begins), ``stage`` (what can be done to brokers:
     ``ring_stage``, the ring alone, and ``whole_stage``), ``deeds`` (what was done), ``faults``,

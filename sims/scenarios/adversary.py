@@ -68,4 +68,4 @@ class _Waiting:
     def _strike(self, what: Deed, uid: str) -> None:
         deeds, fault = self._deeds, self._fault
         if deeds.crash(uid, fault.mode, what) and fault.back_after_s is not None:
-            deeds.after(fault.back_after_s, deeds.back, uid, self._rng)
+            deeds.mend(fault.back_after_s, deeds.back, uid, self._rng)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 from sims.churn.laws import Sessions
 from sims.scenarios.deeds import Deeds, spread_out
+from sims.scenarios.inputs import Inputs
 from sims.scenarios.schema import (
     Churn,
     FlashCrowd,
@@ -14,11 +14,11 @@ from sims.scenarios.schema import (
     ReplayedSessions,
     SessionChurn,
 )
-from sims.scenarios.sessions import Session, read_sessions
+from sims.scenarios.sessions import Session, sessions_in
 
 
-def schedule(churn: Churn, number: int, deeds: Deeds, folder: Path) -> None:
-    """Put a churn model on the schedule; ``folder`` is where relative paths start.
+def schedule(churn: Churn, number: int, deeds: Deeds, inputs: Inputs) -> None:
+    """Put a churn model on the schedule; ``inputs`` has the file that it names.
 
     Raises:
         ConfigError: the model makes no sense, or its file does not.
@@ -31,7 +31,8 @@ def schedule(churn: Churn, number: int, deeds: Deeds, folder: Path) -> None:
         case PoissonArrivals():
             _next_arrival(deeds, rng, churn, churn.at_s)
         case ReplayedSessions():
-            _replay(deeds, rng, churn, read_sessions(folder / churn.file))
+            content, path = inputs.content(churn.file), inputs.path(churn.file)
+            _replay(deeds, rng, churn, sessions_in(content, path))
         case FlashCrowd():
             deeds.at(churn.at_s, _crowd, deeds, rng, churn)
 

@@ -57,6 +57,7 @@ class Deeds:
         self._start = stage.timeline.now
         self.healed_at: Nanos | None = None  #: when a partition ended last
         self.until_ns = self._start  #: when the last of what is planned happens
+        self.mended_ns = self._start  #: when the last fault ends of those that have struck
 
     def rng(self, *path: object) -> random.Random:
         """Return the stream of that name."""
@@ -73,6 +74,11 @@ class Deeds:
         """Do something so many seconds from now."""
         timeline = self.stage.timeline
         timeline.at(timeline.now + nanos(seconds), _do, action, args)
+
+    def mend(self, seconds: float, action: Callable[..., object], *args: object) -> None:
+        """Do so many seconds from now what ends a fault: the ring cannot be whole before."""
+        self.mended_ns = max(self.mended_ns, self.stage.timeline.now + nanos(seconds))
+        self.after(seconds, action, *args)
 
     @property
     def seconds(self) -> float:

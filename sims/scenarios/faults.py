@@ -21,6 +21,7 @@ from sims.scenarios.schema import (
     Pause,
     Region,
     RollingRestart,
+    Scenario,
 )
 from sims.world.conditions import Conditions
 from sims.world.world import CrashMode
@@ -56,6 +57,25 @@ def schedule(fault: Fault, number: int, deeds: Deeds, latency: Conditions) -> No
             deeds.at(fault.at_s, lie_in_wait, deeds, rng, fault)
 
 
+def late(scenario: Scenario) -> list[str]:
+    """Name what is planned for a time when the run is over."""
+    seconds, found = scenario.seconds, []
+    for key, parts in (("churn", scenario.churn), ("faults", scenario.faults)):
+        for number, part in enumerate(parts):
+            begins = getattr(part, "at_s", 0.0)
+            ends = begins + getattr(part, "over_s", 0.0)
+            if not seconds or ends <= seconds:
+                continue
+            named = f"{key}[{number}] ({part.__struct_config__.tag})"
+            when = (
+                f"does not happen: it is planned at {begins:g} s"
+                if begins > seconds
+                else f"may not happen in full: it is spread up to {ends:g} s"
+            )
+            found.append(f"{named} {when}, and the run ends at {seconds:g} s")
+    return found
+
+
 # ── brokers, drawn at random ──────────────────────────────────────────────────────────────────
 
 
@@ -81,7 +101,7 @@ def _many(
 
 def _crash(deeds: Deeds, rng: random.Random, fault: Crash, uid: str) -> None:
     if deeds.crash(uid, fault.mode) and fault.back_after_s is not None:
-        deeds.after(fault.back_after_s, deeds.back, uid, rng)
+        deeds.mend(fault.back_after_s, deeds.back, uid, rng)
 
 
 def _leave(deeds: Deeds, uid: str) -> None:
@@ -92,7 +112,7 @@ def _pause(deeds: Deeds, fault: Pause, uid: str) -> None:
     if deeds.is_alive(uid) and not deeds.is_over:
         deeds.note(Deed.PAUSE, uid)
         deeds.stage.pause(uid, nanos(fault.for_s))
-        deeds.after(fault.for_s, deeds.note, Deed.PAUSE_ENDED, uid)
+        deeds.mend(fault.for_s, deeds.note, Deed.PAUSE_ENDED, uid)
 
 
 def _skew(deeds: Deeds, rng: random.Random, fault: Clocks) -> None:
@@ -147,7 +167,7 @@ def _roll(
         if deeds.leave(uid):
             _back_when_gone(deeds, rng, fault, uid, deeds.seconds + LEAVES_AT_MOST_S)
     elif deeds.crash(uid, _KILL):
-        deeds.after(fault.down_s, deeds.back, uid, rng)
+        deeds.mend(fault.down_s, deeds.back, uid, rng)
     deeds.after(fault.every_s, _roll, deeds, rng, fault, waiting)
 
 
@@ -155,9 +175,9 @@ def _back_when_gone(
     deeds: Deeds, rng: random.Random, fault: RollingRestart, uid: str, until_s: float
 ) -> None:
     if not deeds.is_alive(uid):
-        deeds.after(fault.down_s, deeds.back, uid, rng)
+        deeds.mend(fault.down_s, deeds.back, uid, rng)
     elif deeds.seconds < until_s:
-        deeds.after(LEAVING_S, _back_when_gone, deeds, rng, fault, uid, until_s)
+        deeds.mend(LEAVING_S, _back_when_gone, deeds, rng, fault, uid, until_s)
 
 
 # ── the network ───────────────────────────────────────────────────────────────────────────────
@@ -178,7 +198,7 @@ def _cut(deeds: Deeds, fault: CutLinks, uid: str, other: str) -> None:
         return
     deeds.note(Deed.CUT, uid, other)
     deeds.stage.cut(uid, other, fault.mode, one_way=fault.one_way)
-    deeds.after(fault.for_s, _mend, deeds, fault, uid, other)
+    deeds.mend(fault.for_s, _mend, deeds, fault, uid, other)
 
 
 def _mend(deeds: Deeds, fault: CutLinks, uid: str, other: str) -> None:
@@ -203,7 +223,7 @@ def _part(deeds: Deeds, rng: random.Random, fault: Partition) -> None:
         first = end
     deeds.note(Deed.PARTITION)
     deeds.stage.part([group for group in groups if group])
-    deeds.after(fault.for_s, _heal, deeds)
+    deeds.mend(fault.for_s, _heal, deeds)
 
 
 def _heal(deeds: Deeds) -> None:

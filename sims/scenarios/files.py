@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,10 +14,12 @@ import msgspec
 from msgspec import inspect
 
 from overlay.errors import ConfigError
-from sims.scenarios.schema import Scenario
+from sims.churn.laws import Sessions
+from sims.scenarios.schema import Partition, Scenario, SessionChurn
 
 MAX_FILE_BYTES = 1024 * 1024
 
+_LISTS = ("churn", "faults")
 _AT = re.compile(r"(?P<what>.*?)(?: - at `\$?\.?(?P<path>.*)`)?$", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>.*)`$")
 _MISSING = re.compile(r"Object missing required field `(?P<key>.*)`$")
@@ -46,7 +48,7 @@ def read(path: Path) -> ScenarioFile:
     if len(data) > MAX_FILE_BYTES:
         raise ConfigError(f"{path} has {len(data)} bytes, {MAX_FILE_BYTES} are allowed")
     try:
-        return ScenarioFile(path.stem, data.decode(), path.parent)
+        return ScenarioFile(path.stem, data.decode("utf-8-sig"), path.parent)
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is not text in UTF-8") from None
 
@@ -59,9 +61,26 @@ def parse(file: ScenarioFile, changes: Iterable[str] = ()) -> Scenario:
     """
     name, tables = f"{file.name}.toml", tables_of(file, changes)
     try:
-        return msgspec.convert(tables, Scenario)
+        scenario = msgspec.convert(tables, Scenario)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{name}: {_in_words(str(error), tables)}") from None
+    for key, mistake in _mistakes(scenario):
+        raise ConfigError(f"{name}: {key}: {mistake}")
+    return scenario
+
+
+def _mistakes(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """Yield the keys whose values make no sense together, and why."""
+    for number, churn in enumerate(scenario.churn):
+        if isinstance(churn, SessionChurn):
+            try:
+                Sessions(churn.law, churn.mean_s, churn.shape)
+            except ConfigError as error:
+                yield f"churn[{number}]", str(error)
+    for number, fault in enumerate(scenario.faults):
+        if isinstance(fault, Partition) and sum(fault.groups) > 1 + 1e-9:
+            whole = f"{sum(fault.groups):g}"
+            yield f"faults[{number}].groups", f"they add up to {whole}, and 1 is all brokers"
 
 
 def tables_of(file: ScenarioFile, changes: Iterable[str] = ()) -> dict[str, Any]:
@@ -72,8 +91,10 @@ def tables_of(file: ScenarioFile, changes: Iterable[str] = ()) -> dict[str, Any]
     """
     try:
         tables = tomllib.loads(file.text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # a number of too many digits is no TOMLDecodeError
         raise ConfigError(f"{file.name}.toml: {_uncapitalised(str(error))}") from None
+    except RecursionError:
+        raise ConfigError(f"{file.name}.toml: lists within lists, too deep to be read") from None
     for change in changes:
         _change(tables, change)
     return tables
@@ -87,6 +108,10 @@ def _change(tables: dict[str, Any], change: str) -> None:
     here: Any = tables
     for at, step in enumerate(steps[:-1]):
         is_list = isinstance(here, list)
+        if at == 0 and step in _LISTS and step not in here:
+            raise ConfigError(
+                f"--set {change!r}: the scenario has no {step}; a file of your own can have some"
+            )
         here = _item(here, step, change) if is_list else here.setdefault(step, {})
         if not isinstance(here, dict | list):
             raise ConfigError(f"--set {change!r}: {'.'.join(steps[: at + 1])} is no table")
@@ -106,7 +131,7 @@ def _value(text: str) -> Any:  # noqa: ANN401 - as TOML has it
     """Return what stands right of the equals sign: a TOML value, or else a text."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text.strip()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from overlay.errors import ConfigError
 from overlay.ids import Nanos, nanos
@@ -13,7 +12,8 @@ from overlay.rng import rng_for
 from ring.config import RingConfig, profile
 from sims.experiments.experiment import Progress
 from sims.scenarios.deeds import CONTACTS
-from sims.scenarios.matrix import read_matrix
+from sims.scenarios.inputs import Inputs
+from sims.scenarios.matrix import matrix_in
 from sims.scenarios.schema import Forming, Mode, Scenario, Workload
 from sims.scenarios.stage import Stage
 from sims.scenarios.whole_stage import WholeStage
@@ -45,17 +45,18 @@ def config_of(scenario: Scenario) -> RingConfig:
     )
 
 
-def conditions_of(scenario: Scenario, seed: int, folder: Path) -> Conditions:
+def conditions_of(scenario: Scenario, seed: int, inputs: Inputs) -> Conditions:
     """Return the network between the hosts.
 
     Raises:
-        ConfigError: the matrix cannot be read.
+        ConfigError: the matrix makes no sense.
     """
     network = scenario.network
+    matrix = network.matrix
     return Conditions(
         DISTANCES[scenario.profile],
         seed,
-        matrix=read_matrix(folder / network.matrix) if network.matrix else None,
+        matrix=matrix_in(inputs.content(matrix), inputs.path(matrix)) if matrix else None,
         loss=network.loss,
         burst=network.burst,
         slow_share=network.slow_share,

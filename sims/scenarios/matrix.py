@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from pathlib import Path
 
@@ -28,10 +29,20 @@ def read_matrix(path: Path) -> Matrix:
         ConfigError: it cannot be read, is not square, or holds something else.
     """
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = [[field.strip() for field in row] for row in csv.reader(file) if row]
+        return matrix_in(path.read_bytes(), path)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+
+
+def matrix_in(content: bytes, path: Path) -> Matrix:
+    """Return the matrix in the content of a file; ``path`` is where it was.
+
+    Raises:
+        ConfigError: it is not square, or holds something else.
+    """
+    try:
+        lines = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""))
+        rows = [[field.strip() for field in row] for row in lines if row]
     except (UnicodeDecodeError, csv.Error) as error:
         raise ConfigError(f"{path} is not a CSV file: {error}") from None
     names = rows[0] if rows else []

@@ -22,6 +22,7 @@ from sims.experiments.experiment import Progress, RunResult
 from sims.scenarios import arrivals, faults
 from sims.scenarios.deeds import Deed, Deeds
 from sims.scenarios.forming import attach, bandwidth_of, conditions_of, config_of, form, is_quiet
+from sims.scenarios.inputs import Inputs, read_inputs
 from sims.scenarios.phases import Phases
 from sims.scenarios.ring_stage import RingStage
 from sims.scenarios.roaming import roam
@@ -39,6 +40,7 @@ NAMED = 8  #: brokers that a sentence names
 CALM = 2  #: detection times that a ring stays whole before it is held to be at rest
 PROMISED_SHARE = 0.99  #: of the deaths, as ``repair_p99_s`` says
 SETTLE_NS = nanos(5)  #: between two times that old events are judged
+NO_INPUTS = Inputs(Path(), {})
 
 
 class Done(NamedTuple):
@@ -70,6 +72,8 @@ def play(
     folder: Path = Path(),
     progress: Progress | None = None,
     rows: Rows | None = None,
+    *,
+    inputs: Inputs | None = None,
 ) -> Outcome:
     """Play a scenario; the same scenario and seed give the same outcome, in any process.
 
@@ -80,6 +84,7 @@ def play(
         folder: where relative paths in the scenario start.
         progress: told how far it is.
         rows: takes what became of events and what brokers sent, while the run goes on.
+        inputs: the files that the scenario names, if they were read before.
 
     Raises:
         ConfigError: the scenario makes no sense.
@@ -88,28 +93,36 @@ def play(
         raise ConfigError(f"seed is {seed}, must be between -{MAX_SEED} and {MAX_SEED}")
     if scenario.workload is not None and scenario.mode is not Mode.WHOLE:
         raise ConfigError('a workload needs mode = "whole"; the ring alone carries no events')
+    known = inputs or read_inputs(scenario, folder)
     quiet: Progress = lambda stage, share, now: None  # noqa: E731 - of a named type
     with seldom_collected():
-        return _Play(name, scenario, seed, folder, progress or quiet, rows).run()
+        return _Play(name, scenario, seed, known, progress or quiet, rows).run()
 
 
-def run_id(name: str, scenario: Scenario, seed: int) -> str:
-    """Name a run by all that decides its result: other keys in the file are another run."""
-    said = f"{scenario.profile}\0{_parameters(scenario)}"
+def run_id(name: str, scenario: Scenario, seed: int, inputs: Inputs = NO_INPUTS) -> str:
+    """Name a run by all that decides its result.
+
+    Other keys in the file are another run, another content of a file that it names, or another
+    chordal.
+    """
+    said = f"{scenario.profile}\0{_parameters(scenario, inputs)}"
     digest = hashlib.sha256(said.encode()).hexdigest()[:8]
     return f"{name}-n{scenario.nodes}-s{seed}-{digest}"
 
 
-def _parameters(scenario: Scenario) -> str:
+def _parameters(scenario: Scenario, inputs: Inputs) -> str:
     """Return what a scenario says beyond what has columns of its own, as JSON, named as by --set.
 
-    What is as if it were left out is left out: a new key that is not used makes no other run.
+    What is as if it were left out is left out: a new key that is not used makes no other run. Files
+    stand there with a digest of their content, and so does the version of chordal: what differs
+    in these does not belong to one experiment.
     """
     told = {
         key: value
         for key, value in _flat("", scenario)
         if key not in ("about", "literature", "nodes", "profile")
     }
+    told |= {**inputs.marked(scenario), "version": software_version()}
     return msgspec.json.encode(told, order="sorted").decode()
 
 
@@ -136,22 +149,22 @@ class _Play:
         name: str,
         scenario: Scenario,
         seed: int,
-        folder: Path,
+        inputs: Inputs,
         progress: Progress,
         rows: Rows | None,
     ) -> None:
         self._name = name
         self._scenario = scenario
         self._seed = seed
-        self._folder = folder
+        self._inputs = inputs
         self._progress = progress
         self._config = config_of(scenario)
-        self._latency = conditions_of(scenario, seed, folder)
+        self._latency = conditions_of(scenario, seed, inputs)
         self._whole: WholeStage | None = None
         self._stage = self._build()
         self._phases = Phases()
         self._steps = Steps()
-        self._run_id = run_id(name, scenario, seed)
+        self._run_id = run_id(name, scenario, seed, inputs)
         self._probes: Probes | None = None
         self._meter: Meter | None = None
         if rows is not None:
@@ -171,7 +184,7 @@ class _Play:
         deeds.heard = self._on_deed
         deeds.watchers.append(self._on_start)
         for number, churn in enumerate(scenario.churn):
-            arrivals.schedule(churn, number, deeds, self._folder)
+            arrivals.schedule(churn, number, deeds, self._inputs)
         for number, fault in enumerate(scenario.faults):
             faults.schedule(fault, number, deeds, self._latency)
         if self._whole is not None and scenario.workload is not None:
@@ -244,12 +257,17 @@ class _Play:
         return bool(self._stage.ledger.findings) or wrong
 
     def _rest(self, when: str) -> None:
-        """Wait until the ring is whole and stays so, for as long as it was promised to take."""
+        """Wait until the ring is whole and stays so, for as long as it was promised to take.
+
+        That time begins when the last fault has ended: while brokers stand still, or are in two
+        parts, nothing is to be judged.
+        """
         timeline, ledger = self._stage.timeline, self._stage.ledger
         promised = self._scenario.promises.whole_within_s
-        start, end = timeline.now, timeline.now + nanos(promised)
+        start = timeline.now
         calm, enough = 0, -(-CALM * self._config.silence_ns // STEP_NS)
-        while calm < enough and not ledger.findings:
+        while (calm < enough or timeline.now < self._mended_ns) and not ledger.findings:
+            end = max(start, self._mended_ns) + nanos(promised)
             is_whole = not self._missing()
             if timeline.now >= end and not is_whole:
                 break
@@ -259,6 +277,11 @@ class _Play:
             self._progress("coming to rest", share, timeline.now)
         self._note(ledger.findings)
         self._note([f"{promised:g} s {when} {what}" for what in self._missing()])
+
+    @property
+    def _mended_ns(self) -> Nanos:
+        """When the last fault has ended, of those that have struck."""
+        return self._deeds.mended_ns if self._deeds is not None else 0
 
     def _step(self, until: Nanos) -> None:
         """Let a moment pass; write down and forget what is long over."""
@@ -367,7 +390,7 @@ class _Play:
             version=software_version(),
             started_unix_ns=None,
             duration_ns=self._stage.timeline.now,
-            parameters=_parameters(self._scenario),
+            parameters=_parameters(self._scenario, self._inputs),
         )
 
 

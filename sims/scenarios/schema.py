@@ -30,7 +30,8 @@ def _doc(
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Seconds = Annotated[float, Meta(ge=0, le=1e7)]
-Positive = Annotated[float, Meta(gt=0, le=1e7)]
+#: Shorter times, and slower rates, would be none in nanoseconds, or without end.
+Positive = Annotated[float, Meta(ge=0.001, le=1e7)]
 Beat = Annotated[float, Meta(ge=0.01, le=60)]
 Natural = Annotated[int, Meta(ge=0)]
 Nodes = Annotated[int, Meta(ge=1, le=MAX_NODES)]
@@ -106,7 +107,7 @@ class SessionChurn(Part, tag="sessions", tag_field="kind", kw_only=True, frozen=
     """Brokers stay for a time drawn from a law; who goes is replaced, so that n is kept."""
 
     law: Annotated[Law, _doc("law of the session lengths")] = Law.EXPONENTIAL
-    mean_s: Annotated[float, _doc("mean length of a session", gt=0, le=1e7)]
+    mean_s: Annotated[float, _doc("mean length of a session", ge=0.01, le=1e7)]
     shape: Annotated[float | None, _doc("shape of the law; left out: as fitted to real ones")] = (
         None
     )
@@ -119,7 +120,7 @@ class SessionChurn(Part, tag="sessions", tag_field="kind", kw_only=True, frozen=
 class PoissonArrivals(Part, tag="arrivals", tag_field="kind", kw_only=True, frozen=True):
     """Newcomers at random times, independent of each other."""
 
-    per_minute: Annotated[float, _doc("newcomers a minute", gt=0, le=1e6)]
+    per_minute: Annotated[float, _doc("newcomers a minute", ge=1e-6, le=1e6)]
     at_s: Annotated[Seconds, _doc("when it begins")] = 0.0
 
 
@@ -127,7 +128,7 @@ class ReplayedSessions(Part, tag="replay", tag_field="kind", kw_only=True, froze
     """Sessions read from a file with the columns ``uid,start_s,end_s``."""
 
     file: Annotated[str, _doc("the CSV file; a relative path is looked for beside this file")]
-    speed: Annotated[float, _doc("so many seconds of the file pass in one", gt=0, le=1e6)] = 1.0
+    speed: Annotated[float, _doc("so many seconds of the file pass in one", ge=1e-6, le=1e6)] = 1.0
     crash_mode: Annotated[CrashMode, _doc("how a broker whose session ends dies")] = CrashMode.POWER
 
 
@@ -180,8 +181,8 @@ class Region(Part, tag="region", tag_field="kind", kw_only=True, frozen=True):
 class RollingRestart(Part, tag="rolling-restart", tag_field="kind", kw_only=True, frozen=True):
     """One broker after the other is stopped, and started again as the same broker."""
 
-    every_s: Annotated[float, _doc("between two of them", gt=0, le=1e6)] = 2.0
-    down_s: Annotated[float, _doc("how long each is down", gt=0, le=1e6)] = 1.0
+    every_s: Annotated[float, _doc("between two of them", ge=0.001, le=1e6)] = 2.0
+    down_s: Annotated[float, _doc("how long each is down", ge=0.001, le=1e6)] = 1.0
     drain: Annotated[bool, _doc("it leaves in good order; else its process is killed")] = True
     share: Annotated[Share, _doc("share of the brokers that are restarted")] = 1.0
     at_s: Annotated[Seconds, _doc("when the first is stopped")] = 1.0
@@ -200,7 +201,7 @@ class Pause(Part, tag="pause", tag_field="kind", kw_only=True, frozen=True):
 
     share: Annotated[Share, _doc("share of those alive")] = 0.0
     count: Annotated[Count, _doc("so many instead of a share")] = 0
-    for_s: Annotated[float, _doc("how long each stands still", gt=0, le=1e6)]
+    for_s: Annotated[float, _doc("how long each stands still", ge=0.001, le=1e6)]
     at_s: Annotated[Seconds, _doc("when the first stops")] = 1.0
     over_s: Annotated[Seconds, _doc("within how long; 0: all at the same moment")] = 0.0
 
@@ -214,7 +215,7 @@ class CutLinks(Part, tag="cut-links", tag_field="kind", kw_only=True, frozen=Tru
         CutMode.SILENT
     )
     one_way: Annotated[bool, _doc("only one of the two ways is lost")] = False
-    for_s: Annotated[float, _doc("how long each is cut", gt=0, le=1e6)]
+    for_s: Annotated[float, _doc("how long each is cut", ge=0.001, le=1e6)]
     at_s: Annotated[Seconds, _doc("when the first is cut")] = 1.0
     over_s: Annotated[Seconds, _doc("within how long; 0: all at the same moment")] = 0.0
     again_s: Annotated[
@@ -226,10 +227,15 @@ class Partition(Part, tag="partition", tag_field="kind", kw_only=True, frozen=Tr
     """The network falls apart into groups that do not reach each other, and heals."""
 
     groups: Annotated[
-        tuple[Share, ...], Meta(description="share of each group", min_length=2, max_length=16)
+        tuple[Share, ...],
+        Meta(
+            description="share of each group; all of them are 1 at most",
+            min_length=2,
+            max_length=16,
+        ),
     ] = (0.5, 0.5)
     at_s: Annotated[Seconds, _doc("when it falls apart")] = 1.0
-    for_s: Annotated[float, _doc("how long", gt=0, le=1e6)] = 30.0
+    for_s: Annotated[float, _doc("how long", ge=0.001, le=1e6)] = 30.0
 
 
 class Clocks(Part, tag="clocks", tag_field="kind", kw_only=True, frozen=True):
@@ -238,7 +244,7 @@ class Clocks(Part, tag="clocks", tag_field="kind", kw_only=True, frozen=True):
     share: Annotated[Share, _doc("share of those alive")] = 0.0
     count: Annotated[Count, _doc("so many instead of a share")] = 0
     rates: Annotated[
-        tuple[Annotated[float, Meta(gt=0, le=10)], ...],
+        tuple[Annotated[float, Meta(ge=0.01, le=10)], ...],
         Meta(
             description="seconds that it counts in one; one of them is drawn for each",
             min_length=1,
@@ -296,7 +302,7 @@ class Workload(Part, kw_only=True, frozen=True):
     """Clients of whole brokers."""
 
     publishers: Annotated[int, _doc("clients that publish", ge=0, le=10_000)] = 3
-    rate: Annotated[float, _doc("events a second of each", gt=0, le=10_000)] = 10.0
+    rate: Annotated[float, _doc("events a second of each", ge=1e-6, le=10_000)] = 10.0
     size: Annotated[int, _doc("bytes of payload", ge=0, le=65536)] = 64
     topics: Annotated[int, _doc("topics; each publisher has one of them", ge=1, le=10_000)] = 1
     subscribers: Annotated[int, _doc("clients; 0: one at each broker", ge=0, le=10_000)] = 0

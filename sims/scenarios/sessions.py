@@ -13,6 +13,7 @@ A broker that comes again has several lines; one without an end stays.
 from __future__ import annotations
 
 import csv
+import io
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,7 @@ from overlay.errors import ConfigError
 
 COLUMNS = ("uid", "start_s", "end_s")
 MAX_SESSIONS = 1_000_000
+MAX_SECONDS = 1e10
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -39,14 +41,23 @@ def read_sessions(path: Path) -> list[Session]:
         ConfigError: it cannot be read, or a line makes no sense; the text names file and line.
     """
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = csv.reader(file)
-            first = next(rows, [])
-            if tuple(first) != COLUMNS:
-                raise ConfigError(f"{path}: the first line must be {','.join(COLUMNS)}")
-            found = [_session(path, rows.line_num, row) for row in rows if row]
+        return sessions_in(path.read_bytes(), path)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+
+
+def sessions_in(content: bytes, path: Path) -> list[Session]:
+    """Return the sessions in the content of a file; ``path`` is where it was.
+
+    Raises:
+        ConfigError: a line makes no sense; the text names file and line.
+    """
+    try:
+        rows = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""))
+        first = next(rows, [])
+        if tuple(first) != COLUMNS:
+            raise ConfigError(f"{path}: the first line must be {','.join(COLUMNS)}")
+        found = [_session(path, rows.line_num, row) for row in rows if row]
     except (UnicodeDecodeError, csv.Error) as error:
         raise ConfigError(f"{path} is not a CSV file: {error}") from None
     if not found:
@@ -76,8 +87,10 @@ def _seconds(path: Path, line: int, column: str, text: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not (value >= 0 and math.isfinite(value)):
-        raise ConfigError(f"{path}, line {line}: {column} is {text!r}, must be seconds from 0 on")
+    if not 0 <= value <= MAX_SECONDS:
+        raise ConfigError(
+            f"{path}, line {line}: {column} is {text!r}, must be seconds from 0 to {MAX_SECONDS:g}"
+        )
     return value
 
 

@@ -11,7 +11,9 @@ from typing import Literal, TypeVar
 import msgspec
 
 from overlay.errors import ConfigError
+from overlay.ids import NANOS_PER_SECOND
 from overlay.trace_schema import DEED_VERSION, SCHEMA_VERSION, Deed, Incident, Run, Source
+from ring.config import profile
 
 SCENARIO = "drill"
 Row = TypeVar("Row", Run, Incident, Deed)
@@ -58,6 +60,12 @@ class Drills:
         """By how much times of strikes may be off against what brokers saw: the median, seconds."""
         off = sorted(deed.uncertainty_ns + deed.clocks_ns for deed in self.deeds)
         return off[len(off) // 2] / 1e9 if off else 0.0
+
+    @property
+    def beat_s(self) -> float:
+        """Time between two heartbeats of the brokers, of the fastest profile that was drilled."""
+        beats = [profile(each.profile).heartbeat_ns for each in self.conditions]
+        return min(beats) / NANOS_PER_SECOND
 
 
 class _Parameters(msgspec.Struct, frozen=True):

@@ -6,7 +6,6 @@ warm, whose links take as long as the brokers had measured, is struck in the sam
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from overlay.rng import rng_for
 from overlay.trace_schema import Deed, Incident
 from sims.experiments.experiment import RunResult
 from sims.scenarios.deeds import Deed as Deeds
+from sims.scenarios.inputs import Inputs
 from sims.scenarios.play import Outcome, play
 from sims.scenarios.schema import Crash, CutLinks, Fault, Network, Pause, Scenario
 from sims.twin.drills import Conditions, Drills
@@ -57,18 +57,17 @@ def play_like(
     incidents: list[Incident] = []
     broken: list[str] = []
     of, done = plays * len(drills.conditions), 0
-    with tempfile.TemporaryDirectory(prefix="chordal-twin-") as folder:
-        (Path(folder) / MATRIX).write_text(latencies(drills, seed), encoding="utf-8")
-        for conditions in sorted(drills.conditions, key=str):
-            scenario = scenario_of(conditions)
-            for number in range(seed, seed + plays):
-                outcome = play(NAME, scenario, number, Path(folder))
-                kept(outcome.result)
-                deeds += _deeds(outcome)
-                incidents += outcome.result.incidents
-                broken += outcome.broken
-                done += 1
-                told(done, of)
+    inputs = Inputs(Path(), {MATRIX: latencies(drills, seed).encode()})
+    for conditions in sorted(drills.conditions, key=str):
+        scenario = scenario_of(conditions)
+        for number in range(seed, seed + plays):
+            outcome = play(NAME, scenario, number, inputs=inputs)
+            kept(outcome.result)
+            deeds += _deeds(outcome)
+            incidents += outcome.result.incidents
+            broken += outcome.broken
+            done += 1
+            told(done, of)
     return Twin(of, tuple(deeds), tuple(incidents), tuple(broken))
 
 

@@ -12,6 +12,7 @@ from overlay.trace_schema import Source
 from sims.campaign.cells import quoted
 from sims.scenarios import library
 from sims.scenarios.files import parse
+from sims.scenarios.inputs import without_mark
 from sims.scenarios.schema import Ring
 from spark.analysis.groups import Group, settings
 
@@ -43,6 +44,7 @@ def command(group: Group, n: int | None, seed: int | None) -> str | None:
         usual = _told(group.scenario)
     except ConfigError:
         return head.format(quoted(f"{group.scenario}.toml"))
+    own = {key: without_mark(key, value) for key, value in own.items() if key != "version"}
     own["profile"] = group.profile
     changes = _changes(own, usual)
     return " ".join([head.format(quoted(group.scenario)), *changes])

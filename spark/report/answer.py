@@ -16,7 +16,10 @@ from spark.report.outline import Number
 from spark.report.tables import interval, share, shown
 
 #: What an experiment does to a ring, and where: nobody can choose that it is otherwise.
-_CONDITIONS = ("crash_share", "crash_mode", "mode", "profile", "quiet", "ring.forming", "seconds")
+_CONDITIONS = (
+    *("crash_share", "crash_mode", "mode", "profile", "quiet", "ring.forming", "seconds"),
+    "version",
+)
 _FEW = 100  #: incidents; of fewer, p99 says no more than the maximum
 _CONDITION_TABLES = ("churn.", "faults.", "network.", "promises.", "workload.")
 #: How brokers die, in words.

@@ -1,5 +1,8 @@
 """The report: a folder that is put in place whole, or not at all.
 
+A folder that is there already stays the same one, as a shell may stand in it, or a disk be mounted
+there: its files are replaced one by one when all are written, the page last.
+
 ============================  =====================================================
 ``index.html``                the report, plots inside, for a browser
 ``report.md``                 the same in Markdown, without plots
@@ -13,6 +16,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import secrets
 import shutil
 from collections.abc import Sequence
@@ -46,6 +50,7 @@ FILES = (
     MARKDOWN,
     *(f"{name}.{kind}" for name in ("fits", *TABLES) for kind in ("csv", "parquet")),
 )
+_UNFINISHED = ".chordal-report-"
 #: An earlier chordal wrote these alone.
 _FORMER_FILES = {INDEX, MARKDOWN, "quantiles.csv", "quantiles.parquet", "fits.csv", "fits.parquet"}
 
@@ -60,14 +65,17 @@ def check_place(directory: Path) -> None:
             may be replaced, nothing more.
     """
     if directory.is_dir():
-        there = {path.name for path in directory.iterdir()}
+        there = {path.name for path in directory.iterdir() if not _is_unfinished(path.name)}
         if there and there not in (set(FILES), _FORMER_FILES):
             raise ReportError(f"{directory} holds other things than a report: name another folder")
     elif directory.exists():
         raise ReportError(f"{directory} is a file: name a folder for the report")
-    probe = _beside(directory, "probe")
+    probe = _fresh(directory)
     try:
         probe.mkdir(parents=True)
+        if not directory.is_dir():
+            probe.rename(directory)
+            probe = directory
         probe.rmdir()
     except OSError as error:
         raise _unwritable(directory, error) from error
@@ -83,25 +91,34 @@ def write_report(analysis: Analysis, directory: Path, command: str = "") -> Path
     """
     check_place(directory)
     place = directory.resolve()
-    fresh, former = _beside(directory, "new"), _beside(directory, "old")
+    fresh = _fresh(directory)
     try:
         fresh.mkdir(parents=True)
         _fill(analysis, fresh, command)
-        if place.exists():
-            place.rename(former)
-        fresh.rename(place)
+        if place.is_dir():
+            for name in (*(name for name in FILES if name != INDEX), INDEX):
+                os.replace(fresh / name, place / name)
+        else:
+            fresh.rename(place)
     except OSError as error:
         raise _unwritable(directory, error) from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
-    shutil.rmtree(former, ignore_errors=True)
+    for left in place.iterdir():
+        if _is_unfinished(left.name):  # by one that was killed
+            shutil.rmtree(left, ignore_errors=True)
     return place / INDEX
 
 
-def _beside(directory: Path, what: str) -> Path:
-    """Return a name in the folder of ``directory`` that nothing has."""
+def _fresh(directory: Path) -> Path:
+    """Return a name that nothing has: in ``directory`` if it is there, or else beside it."""
     place = directory.resolve()
-    return place.with_name(f".{place.name}-{secrets.token_hex(4)}-{what}")
+    name = f"{_UNFINISHED}{secrets.token_hex(4)}"
+    return place / name if place.is_dir() else place.with_name(name)
+
+
+def _is_unfinished(name: str) -> bool:
+    return name.startswith(_UNFINISHED)
 
 
 def _unwritable(directory: Path, error: OSError) -> ReportError:

@@ -1,4 +1,4 @@
 """A Spark session, a Java for it, and chordal for its executors.
 
-``session``, ``java``, ``package``.
+``session``, ``surroundings`` (variables that others have set), ``java``, ``package``.
 """

@@ -12,11 +12,13 @@ import re
 import shlex
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-from spark.errors import MissingExtra
+from spark.errors import MissingExtra, SparkFailed
 
 OLDEST_MAJOR = 17  #: the oldest Java that Spark 4 runs on
 
@@ -26,6 +28,8 @@ _DROPPED = (
     "--add-opens=java.base/sun.security.action=ALL-UNNAMED",
 )
 _PROBE_TIMEOUT_S = 20
+#: Where programs may be run, if they may not where temporary files are kept.
+_PLACES = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 
 
 def find_java(environ: Mapping[str, str]) -> Path:
@@ -68,6 +72,51 @@ def major_version(java: Path) -> int | None:
         return None
     version = re.search(r'version "(\d+)', probe.stderr)
     return int(version[1]) if version else None
+
+
+@contextmanager
+def shim(java: Path) -> Iterator[Path]:
+    """Yield a Java home whose ``bin/java`` runs ``java`` without the dropped arguments.
+
+    It is put where programs may be run. Where temporary *files* are kept (``TMPDIR``) may be a
+    large disk that nothing can be started from.
+
+    Raises:
+        SparkFailed: Nothing can be started from anywhere; the text names all places.
+    """
+    tried = []
+    for place in dict.fromkeys((tempfile.gettempdir(), *_PLACES)):
+        try:
+            folder = tempfile.mkdtemp(prefix="chordal-java-", dir=place)
+        except OSError as error:
+            tried.append(f"{place} ({error.strerror})")
+            continue
+        try:
+            if why := _why_nothing_starts(Path(folder)):
+                tried.append(f"{place} ({why})")
+                continue
+            write_shim(java, Path(folder))
+            yield Path(folder)
+            return
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    raise SparkFailed(
+        f"no program can be started from {', '.join(tried)}: mount one of them without noexec, or "
+        "set TMPDIR to a folder from which programs can be started"
+    )
+
+
+def _why_nothing_starts(folder: Path) -> str:
+    """Start a program in a folder; return why that cannot be done, or nothing."""
+    program = folder / "probe"
+    try:
+        program.write_text("#!/bin/bash\n")
+        program.chmod(0o755)
+        subprocess.run([program], check=True, capture_output=True, timeout=_PROBE_TIMEOUT_S)
+        program.unlink()
+    except (OSError, subprocess.SubprocessError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    return ""
 
 
 def write_shim(java: Path, home: Path) -> None:

@@ -2,7 +2,8 @@
 
 Three worlds, one call:
 
-* nothing said: Spark runs in this machine's cores, over loopback, quietly, in a temporary folder;
+* nothing said: Spark runs in this machine's cores, over loopback, quietly, in a temporary folder,
+  whatever variables the surroundings have set for another Spark;
 * ``master`` given: the driver runs here and the executors on that cluster;
 * ``SPARK_REMOTE`` set, or started by ``spark-submit``: whoever did that has decided everything.
 """
@@ -12,13 +13,14 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,24 +28,32 @@ from types import FrameType, TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
+import pyspark
 from py4j.protocol import Py4JError
 from pyspark import java_gateway
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
+from overlay.errors import ConfigError
 from spark.errors import MasterError, MissingExtra, SparkFailed
-from spark.runtime.java import find_java, write_shim
+from spark.runtime.java import find_java, shim
 from spark.runtime.package import ARCHIVE, is_handed_over, write_archive
+from spark.runtime.surroundings import environment, inherited
 
 _LOG_CONFIG = Path(__file__).with_name("log4j2.properties")
 _EXIT_TIMEOUT_S = 30
+MAX_CORES = 4096
+#: What a socket says whose other end was a JVM.
+_JVM_GONE = (ConnectionError, EOFError, TimeoutError)
 _KNOCK_TIMEOUT_S = 10
 _MASTER = re.compile(r"local(\[.+\]|-cluster\[.+\])?$|yarn$|(spark|k8s|sc)://.")
 
 
 @contextmanager
-def open_session(master: str | None = None, *, memory: str = "2g") -> Iterator[SparkSession]:
+def open_session(
+    master: str | None = None, *, memory: str = "2g", cores: int | None = None
+) -> Iterator[SparkSession]:
     """Open a session and close it with everything it started.
 
     A session that is already active is lent out instead, and left open.
@@ -51,8 +61,10 @@ def open_session(master: str | None = None, *, memory: str = "2g") -> Iterator[S
     Args:
         master: A Spark master or Spark Connect URL; None for this machine.
         memory: Heap of the JVM, when it is started here.
+        cores: So many of this machine's at most, and no other machine; None: all of them.
 
     Raises:
+        ConfigError: A variable that a user has set for Spark makes no sense.
         MasterError: ``master`` is nothing that Spark knows.
         MissingExtra: No Java to run Spark on, or no gRPC for Spark Connect.
         SparkFailed: Spark did not start, or what was done with the session failed inside Spark.
@@ -64,17 +76,19 @@ def open_session(master: str | None = None, *, memory: str = "2g") -> Iterator[S
         )
     # The JVM must still be there when an error of its is put into words.
     with _termination_interrupts(), ExitStack() as stack, _translated_errors(master):
-        yield _enter(stack, master, memory)
+        yield _enter(stack, master, memory, cores)
 
 
-def _enter(stack: ExitStack, master: str | None, memory: str) -> SparkSession:
+def _enter(stack: ExitStack, master: str | None, memory: str, cores: int | None) -> SparkSession:
     """Return a session; ``stack`` holds what ends it."""
-    if (active := SparkSession.getActiveSession()) is not None:
-        return active
+    with suppress(ImportError):  # a variable speaks of Spark Connect, whose libraries are missing
+        if (active := SparkSession.getActiveSession()) is not None:
+            return active
     if master is not None:
         _knock(master)
     connect = master is not None and master.startswith("sc://")
-    if connect or (master is None and _decided_elsewhere(os.environ)):
+    is_open = master is None and cores is None
+    if connect or (is_open and _decided_elsewhere(os.environ)):
         if (connect or "SPARK_REMOTE" in os.environ) and find_spec("grpc") is None:
             raise MissingExtra(
                 "Spark Connect needs the connect extra; in a checkout: pip install '.[connect]'"
@@ -86,7 +100,28 @@ def _enter(stack: ExitStack, master: str | None, memory: str) -> SparkSession:
         stack.callback(session.stop)
         _ship(stack, session)
         return session
-    return _own_jvm(stack, master or f"local[{available_cores()}]", memory)
+    if master is None:
+        stack.enter_context(environment(dict.fromkeys(inherited(os.environ))))
+        return _own_jvm(stack, f"local[{min(cores or MAX_CORES, available_cores())}]", memory)
+    _check_arguments(os.environ)
+    return _own_jvm(stack, master, memory)
+
+
+def _check_arguments(environ: Mapping[str, str]) -> None:
+    """See that what a user wants of Spark's launcher is such that it starts.
+
+    Raises:
+        ConfigError: It is not; Spark would print a hundred lines of usage.
+    """
+    name, last = "PYSPARK_SUBMIT_ARGS", "pyspark-shell"
+    try:
+        words = shlex.split(environ.get(name, last))
+    except ValueError as error:
+        raise ConfigError(f"{name} is {environ[name]!r}: {error}") from None
+    if last not in words:
+        raise ConfigError(
+            f"{name} is {environ[name]!r}, and must end with {last}; unset it, or add that"
+        )
 
 
 def _knock(url: str) -> None:
@@ -144,11 +179,12 @@ def _own_jvm(stack: ExitStack, master: str, memory: str) -> SparkSession:
             tempfile.TemporaryDirectory(prefix="chordal-spark-", ignore_cleanup_errors=True)
         )
     )
-    stack.enter_context(_environment(_variables(temporary, local=local)))
+    home = stack.enter_context(shim(find_java(os.environ)))
+    stack.enter_context(environment(_variables(home, temporary, local=local)))
     stack.enter_context(_no_word_of_interrupts())
     stack.push(_stop_jvm)
     builder = SparkSession.builder.master(master).appName("chordal recovery")
-    for key, value in _settings(temporary, memory, local=local).items():
+    for key, value in _settings(temporary, home, memory, local=local).items():
         builder = builder.config(key, value)
     session = _build(builder)
     _say_nothing_of_the_end(session)
@@ -164,8 +200,8 @@ def _build(builder: SparkSession.Builder) -> SparkSession:
     error, which nobody needs to hear of. Spark's own handler calls the JVM from within the call
     that was interrupted, which cannot work.
     """
-    owner = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(owner):
+    owners = _interrupts()
+    if not owners:
         return builder.getOrCreate()
     pressed: list[int] = []
     started: list[subprocess.Popen[bytes]] = []
@@ -184,7 +220,8 @@ def _build(builder: SparkSession.Builder) -> SparkSession:
         for jvm in started:
             jvm.kill()
 
-    signal.signal(signal.SIGINT, interrupt)
+    for number in owners:
+        signal.signal(number, interrupt)
     names = vars(java_gateway)
     theirs, names["Popen"] = names["Popen"], Jvm
     try:
@@ -194,11 +231,12 @@ def _build(builder: SparkSession.Builder) -> SparkSession:
             raise
     finally:
         names["Popen"] = theirs
-        signal.signal(signal.SIGINT, owner)
+        for number, owner in owners.items():
+            signal.signal(number, owner)
     if pressed:
         for jvm in started:
             jvm.wait()
-        owner(pressed[0], None)
+        owners[pressed[0]](pressed[0], None)
         raise KeyboardInterrupt
     return session
 
@@ -236,9 +274,7 @@ def _no_word_of_interrupts() -> Iterator[None]:
         root.removeFilter(is_ours)
 
 
-def _variables(temporary: Path, *, local: bool) -> dict[str, str]:
-    java_home = temporary / "java"
-    write_shim(find_java(os.environ), java_home)
+def _variables(java_home: Path, temporary: Path, *, local: bool) -> dict[str, str]:
     # As a setting, the local folder makes Spark warn; as a variable it does not.
     variables = {"JAVA_HOME": str(java_home), "SPARK_LOCAL_DIRS": str(temporary)}
     if local:
@@ -246,15 +282,17 @@ def _variables(temporary: Path, *, local: bool) -> dict[str, str]:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "SPARK_HOME": str(Path(pyspark.__file__).parent),
         }
     return variables
 
 
-def _settings(temporary: Path, memory: str, *, local: bool) -> dict[str, str]:
+def _settings(temporary: Path, home: Path, memory: str, *, local: bool) -> dict[str, str]:
+    # Java unpacks libraries into its temporary folder, and they are programs, too.
     settings = {
         "spark.driver.memory": memory,
         "spark.driver.extraJavaOptions": (
-            f'"-Djava.io.tmpdir={temporary}" "-Dlog4j2.configurationFile={_LOG_CONFIG.as_uri()}"'
+            f'"-Djava.io.tmpdir={home}" "-Dlog4j2.configurationFile={_LOG_CONFIG.as_uri()}"'
         ),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -269,20 +307,6 @@ def _settings(temporary: Path, memory: str, *, local: bool) -> dict[str, str]:
             "spark.sql.shuffle.partitions": str(available_cores()),
         }
     return settings
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
 
 
 def _stop_jvm(
@@ -332,9 +356,11 @@ def _translated_errors(master: str | None) -> Iterator[None]:
         # those of the socket if the JVM is gone.
         if interrupts:
             raise KeyboardInterrupt from None
-        if not isinstance(error, (PySparkException, Py4JError)):
+        if not isinstance(error, (PySparkException, Py4JError, *_JVM_GONE)):
             raise
         text = str(error)
+        if isinstance(error, _JVM_GONE):
+            text = f"its process has ended, perhaps for want of memory ({text or 'no answer'})"
         failed = SparkFailed(f"Spark{where} failed: {_gist(text)}{mend}")
         failed.add_note(text)
         # Not "from error": its text is with the JVM, which is about to go.
@@ -343,21 +369,43 @@ def _translated_errors(master: str | None) -> Iterator[None]:
 
 @contextmanager
 def _interrupts_noted(interrupts: list[int]) -> Iterator[None]:
-    """Add each Ctrl-C to ``interrupts`` before its owner hears of it."""
-    owner = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(owner):
-        yield
-        return
+    """Add each Ctrl-C to ``interrupts`` before its owner hears of it, and each SIGTERM."""
+    owners = _interrupts()
 
     def note(number: int, frame: FrameType | None) -> None:
         interrupts.append(number)
-        owner(number, frame)
+        owners[number](number, frame)
 
-    signal.signal(signal.SIGINT, note)
+    for number in owners:
+        signal.signal(number, note)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, owner)
+        for number, owner in owners.items():
+            signal.signal(number, owner)
+
+
+def _interrupts() -> dict[int, Callable[[int, FrameType | None], object]]:
+    """Return the signals that interrupt what goes on, and who hears of each.
+
+    A shell that starts a command in the background has it ignore Ctrl-C, and not SIGTERM.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    found: dict[int, Callable[[int, FrameType | None], object]] = {}
+    if callable(owner := signal.getsignal(signal.SIGINT)):
+        found[signal.SIGINT] = owner
+    if _is_ours(owner := signal.getsignal(signal.SIGTERM)) and callable(owner):
+        found[signal.SIGTERM] = owner
+    return found
+
+
+def _is_ours(handler: object) -> bool:
+    return getattr(handler, "__module__", None) == __name__
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 @contextmanager
@@ -367,7 +415,7 @@ def _termination_interrupts() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not is_free:
         yield
         return
-    signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
     finally:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import click
 import msgspec
 
 from overlay.wording import counted
@@ -13,11 +15,12 @@ from spark.dataset.place import Place
 from spark.errors import SweepFailed
 from spark.runtime.session import open_session
 from spark.sweep.cells import Cell
-from spark.sweep.progress import clock
+from spark.sweep.progress import Progress, clock
 from spark.sweep.results import FAILED, Outcome
 from spark.sweep.run import plan
 from spark.sweep.run import sweep as run_sweep
 
+LONG_S = 20.0  #: of a sweep that takes longer it is said how long
 _SHOWN = 10  #: runs that went wrong, with their commands
 
 
@@ -67,7 +70,7 @@ def carry_out(
                 spark,
                 todo,
                 tasks=tasks,
-                told=lambda far: tell(far.words(time.monotonic())),
+                told=_Telling(tell),
             )
     failed = tuple(outcome for outcome in outcomes if outcome.error is not None)
     broken = tuple(outcome for outcome in outcomes if outcome.error is None and outcome.broken)
@@ -79,6 +82,25 @@ def carry_out(
         broken=(*broken, *todo.broken),
         seconds=time.monotonic() - began,
     )
+
+
+class _Telling:
+    """Hands on how far a sweep is; where nobody sees the line change, how long it takes as well.
+
+    That is told once, as soon as it is known.
+    """
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._is_told = sys.stderr.isatty()
+
+    def __call__(self, far: Progress) -> None:
+        now = time.monotonic()
+        self._tell(far.words(now))
+        if not self._is_told and (left := far.left_s(now)) is not None and far.done >= far.slots:
+            self._is_told = True
+            if left > LONG_S:
+                click.echo(f"sweep: {far.words(now)}", err=True)
 
 
 def failure(swept: Swept) -> SweepFailed:

@@ -5,7 +5,7 @@ them; the sweep is their product. As a file it is TOML::
 
     scenario = ["crash", "rack.toml"]     # of the library, or a file beside this one
     nodes = [64, 256, 1024]
-    seeds = 20                            # the seeds 1 to 20; a list names them one by one
+    seeds = 20                            # the seeds 1 to 20; or a list of them, or "1-20"
 
     [set]
     profile = ["lan", "wan"]
@@ -28,6 +28,7 @@ from typing import Any
 import msgspec
 
 from overlay.errors import ConfigError
+from sims.campaign.cells import read_seeds as seeds_in
 from sims.scenarios import library
 from sims.scenarios.files import ScenarioFile
 from spark.errors import GridError
@@ -38,7 +39,6 @@ DEFAULT_NODES = (64, 256, 1024)
 DEFAULT_SEEDS = 5
 MAX_CELLS = 1_000_000
 _RESERVED = ("true", "false", "inf", "nan")
-_RANGE = re.compile(r"(\d+)-(\d+)$")
 
 
 class Grid(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -57,12 +57,12 @@ def read_grids(path: Path) -> tuple[Grid, ...]:
         GridError: It cannot be read, is no TOML, or says what no grid can.
     """
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise GridError(f"grid {path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise GridError(f"grid {path} is no text in UTF-8, so no TOML") from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # a number of too many digits is the former
         raise GridError(f"grid {path} is no TOML: {error}") from error
     several = tables.pop("grid", None)
     if several is None:
@@ -87,14 +87,13 @@ def read_seeds(text: str) -> tuple[int, ...]:
     Raises:
         GridError: It is none of these.
     """
-    if found := _RANGE.match(text):
-        seeds = range(int(found[1]), int(found[2]) + 1)
-        return tuple(seeds) if 0 < len(seeds) <= MAX_CELLS else _no_seeds(text)
     try:
-        numbers = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        return _no_seeds(text)
-    return _counted(numbers[0]) if len(numbers) == 1 else numbers
+        seeds = seeds_in(text)
+    except ConfigError as error:
+        raise GridError(str(error)) from None
+    if len(seeds) > MAX_CELLS:
+        raise GridError(f"seeds are {text!r}; at most {MAX_CELLS:,} are taken")
+    return tuple(seeds)
 
 
 def read_setting(text: str) -> tuple[str, tuple[Any, ...]]:
@@ -161,6 +160,8 @@ def _grid(where: str, table: Any, folder: Path) -> Grid:  # noqa: ANN401 - as TO
     told = {key: _listed(where, key, value) for key, value in table.items() if key != "set"}
     if "seeds" in table and isinstance(table["seeds"], int):
         told["seeds"] = list(_counted(table["seeds"]))
+    elif "seeds" in table and isinstance(table["seeds"], str):
+        told["seeds"] = list(read_seeds(table["seeds"]))
     settings = table.get("set", {})
     if isinstance(settings, Mapping):
         settings = {key: _listed(where, key, value) for key, value in _flat(settings, "")}
@@ -199,10 +200,6 @@ def _counted(count: int) -> tuple[int, ...]:
     return tuple(range(1, count + 1))
 
 
-def _no_seeds(text: str) -> tuple[int, ...]:
-    raise GridError(f"seeds are {text!r}; give how many, as in 20, or which, as in 3,5 or 1-40")
-
-
 def _parts(text: str) -> Iterator[str]:
     depth, quote, begin = 0, "", 0
     for at, letter in enumerate(text):
@@ -224,7 +221,7 @@ def _value(text: str) -> Any:  # noqa: ANN401 - as TOML has it
     """Return a TOML value, or the text if it is none."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text
 
 

@@ -60,6 +60,7 @@ class Pool:
         """
         waiting = deque(cells)
         progress = Progress(len(cells), sum(cell.cost for cell in cells), self._slots())
+        progress.plan(cells)
         outcomes: list[Outcome] = []
         try:
             while waiting or progress.running:

@@ -7,8 +7,8 @@ scenario (it has one). Every file appears whole or not at all.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from overlay.errors import ConfigError
 from sims.dataset import RUNS
+from sims.unfinished import is_left_of, unfinished_name
 from spark.dataset.column_types import spark_schema
 from spark.dataset.files import PARQUET, run_ids
 from spark.dataset.place import Place
@@ -101,17 +102,40 @@ def _write_whole(system: fs.FileSystem, target: str, content: bytes) -> None:
         with system.open_output_stream(target) as stream:
             stream.write(content)
         return
-    unfinished = f"{folder}/.{name}.{os.getpid()}"
-    with system.open_output_stream(unfinished) as stream:
-        stream.write(content)
-    system.move(unfinished, target)
+    unfinished = f"{folder}/{unfinished_name(name)}"
+    try:
+        with system.open_output_stream(unfinished) as stream:
+            stream.write(content)
+        system.move(unfinished, target)
+    except OSError as error:
+        with suppress(OSError):  # a full disk is to have it back
+            system.delete_file(unfinished)
+        was_faster = isinstance(error, FileNotFoundError) and _is_there(system, target)
+        if not was_faster:  # another attempt at the same
+            raise
+    _forget_left(system, folder, name)
+
+
+def _forget_left(system: fs.FileSystem, folder: str, name: str) -> None:
+    """Remove what other attempts at a file have left; each removes what is there."""
+    from pyarrow import fs
+
+    for found in system.get_file_info(fs.FileSelector(folder)):
+        if is_left_of(name, found.base_name):
+            with suppress(FileNotFoundError):
+                system.delete_file(found.path)
+
+
+def _is_there(system: fs.FileSystem, target: str) -> bool:
+    from pyarrow import fs
+
+    return system.get_file_info(target).type is not fs.FileType.NotFound
 
 
 def _forget(system: fs.FileSystem, target: str) -> None:
-    from pyarrow import fs
-
-    if system.get_file_info(target).type is not fs.FileType.NotFound:
-        system.delete_file(target)
+    if _is_there(system, target):
+        with suppress(FileNotFoundError):
+            system.delete_file(target)
 
 
 # ── read by the driver ────────────────────────────────────────────────────────────────────────

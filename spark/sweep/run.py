@@ -37,6 +37,9 @@ from spark.sweep.results import Outcome
 #: Carries out one cell into a data set and returns the promises it broke. Tests hand in another.
 Simulate = Callable[[Cell, Path], tuple[str, ...]]
 
+#: Expected work of a sweep that takes half a minute of a core, more or less.
+SOON = 150_000.0
+
 # What a cell may raise without taking the others down with it: what the simulation raises on
 # purpose, and what a mistake in it would raise.
 _CELL_ERRORS = (
@@ -80,7 +83,23 @@ def plan(place: Place, cells: Sequence[Cell], spark: SparkSession | None = None)
     missing = tuple(cell for cell in cells if cell.run_id not in there)
     told = results.failures_there(place, spark)
     broken = tuple(each for each in told if each.run_id in known and each.run_id in there)
-    return Plan(place, missing, len(cells) - len(missing), broken)
+    return Plan(place, _small_ones_first(missing), len(cells) - len(missing), broken)
+
+
+def _small_ones_first(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
+    """Put the smallest cell of each kind before all others: they tell how long those will take.
+
+    The others begin with the largest, as they are, and so does a sweep that is soon over.
+    """
+    if sum(cell.cost for cell in cells) < SOON:
+        return cells
+    smallest: dict[str, Cell] = {}
+    for cell in cells:
+        known = smallest.get(cell.kind)
+        if known is None or cell.cost < known.cost:
+            smallest[cell.kind] = cell
+    first = {cell.run_id for cell in smallest.values()}
+    return (*smallest.values(), *(cell for cell in cells if cell.run_id not in first))
 
 
 def sweep(

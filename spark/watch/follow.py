@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from overlay.errors import ChordalError
 from overlay.wording import counted
 from spark.watch.journal import Journal
 from spark.watch.promise import Promise
@@ -23,9 +24,15 @@ from spark.watch.source import FOLDERS, FORMAT, TraceSource
 
 LOOK_S = 1  #: between two looks whether the stream goes on
 
-#: A busy machine may need longer to start Python than Spark waits: the stream is started again.
+#: A busy machine may need longer to start Python than Spark waits: the stream is started again, so
+#: often in a row at most.
 TRIES = 5
-_SLOW = "while waiting for the Python worker to connect back"
+#: What Spark calls an error that a program of ours has raised: it would be raised again.
+_OURS = (
+    "PYTHON_EXCEPTION",
+    "PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR",
+    "PYTHON_DATA_SOURCE_ERROR",
+)
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +118,8 @@ def follow(spark: SparkSession, watch: Watch, *, once: bool) -> News:
     if last[0].total and not watch.told(last[0]) and not once:
         return last[0]
     enough: list[bool] = []
+    failed: list[Exception] = []  #: while a batch was handled, which is no affair of the stream's
+    left = [TRIES]
     judging = threading.Lock()  # batches come on a thread of Spark's
 
     def tell() -> None:
@@ -119,10 +128,15 @@ def follow(spark: SparkSession, watch: Watch, *, once: bool) -> News:
             enough.append(True)
 
     def handle(incidents: DataFrame, batch: int) -> None:
-        with judging:
-            journal.write(batch, incidents)
-            tell()
-            journal.tidy(spark, watch.clock() - round(watch.window_s * 1e9))
+        try:
+            with judging:
+                journal.write(batch, incidents)
+                tell()
+                journal.tidy(spark, watch.clock() - round(watch.window_s * 1e9))
+        except Exception as error:
+            failed.append(error)
+            raise
+        left[0] = TRIES
 
     def look() -> None:
         """Judge again once the time of an open incident is up, also if nothing new has come."""
@@ -131,7 +145,7 @@ def follow(spark: SparkSession, watch: Watch, *, once: bool) -> News:
             if due is not None and watch.clock() > due and not enough:
                 tell()
 
-    for left in reversed(range(TRIES)):
+    while True:
         query = _start(spark, watch, handle)
         try:
             if once:
@@ -142,11 +156,28 @@ def follow(spark: SparkSession, watch: Watch, *, once: bool) -> News:
                     look()
             break
         except PySparkException as error:
-            if not left or _SLOW not in str(error):
+            left[0] -= 1
+            ours = [each for each in failed if isinstance(each, ChordalError)]
+            if ours:
+                raise ours[0] from None
+            if failed or not left[0] or _is_lasting(error):
                 raise
         finally:
             query.stop()
     return last[0]
+
+
+def _is_lasting(error: PySparkException) -> bool:
+    """Say whether it would happen again: a program of ours raised it, or a query makes no sense.
+
+    All else is what a machine does that is too busy, and is known by no word or class of its own.
+    """
+    cause: object = error
+    while isinstance(cause, PySparkException):
+        if isinstance(cause, AnalysisException | PythonException) or cause.getCondition() in _OURS:
+            return True
+        cause = getattr(cause, "_cause", None)
+    return False
 
 
 def _start(

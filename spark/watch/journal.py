@@ -14,7 +14,6 @@ that ``journal.json`` says is in an ``upto`` is not read again, if it is still t
 
 from __future__ import annotations
 
-import os
 import shutil
 from functools import reduce
 from pathlib import Path
@@ -25,6 +24,7 @@ from pyspark.sql import functions as fn
 
 from overlay.errors import ConfigError
 from overlay.wording import why_no_folder
+from sims.unfinished import publish, unfinished
 from spark.dataset.column_types import spark_schema
 from spark.dataset.place import Place
 from spark.watch.source import Seen
@@ -100,13 +100,21 @@ class Journal:
         kept = all_kept.where(fn.col("ended_unix_ns") >= since_unix_ns)
         kept.coalesce(1).write.mode("overwrite").parquet(self._address(f"upto={upto}"))
         state = State(upto=upto, incidents=self._state.incidents + count)
-        unfinished = self._file.with_suffix(".new")
-        unfinished.write_bytes(msgspec.json.encode(state))
-        os.replace(unfinished, self._file)
+        self._write_state(state)
         self._state = state
         self._drop_old()
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _write_state(self, state: State) -> None:
+        made = unfinished(self._file)
+        try:
+            made.write_bytes(msgspec.json.encode(state))
+            publish(made, self._file)
+        except OSError as error:
+            raise ConfigError(f"cannot write {self._file}: {error.strerror}") from error
+        finally:
+            made.unlink(missing_ok=True)
 
     def _batches(self) -> list[int]:
         """Return the batches that were not put together yet."""

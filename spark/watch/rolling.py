@@ -28,8 +28,8 @@ class Rolling(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     fresh: int  #: incidents that were not put together, in the window or not
-    incidents: int  #: of any verdict
-    failures: int  #: confirmed deaths
+    incidents: int  #: of any verdict, as each broker saw them
+    failures: int  #: confirmed deaths, each once however many brokers saw it
     refuted: int  #: suspicions that proved wrong
     measures: dict[str, dict[str, float | None]]
     open: int = 0  #: failures and suspicions that were not seen repaired, or decided
@@ -52,7 +52,8 @@ def rolling(
     """Return the statistics of the incidents that ended since then, as of now.
 
     ``seen`` has rows of ``source.Seen`` and the column ``fresh``. One pass over the rows; nothing
-    comes here but the one row of results.
+    comes here but the one row of results. All neighbours of a broker see it die: a failure lasts
+    until the last of them is done with it, and costs what all of them send.
     """
     if seen is None:
         return Rolling(
@@ -67,25 +68,36 @@ def rolling(
     verdict = fn.col("verdict")
     failed = inside & (verdict == Verdict.BROKER_FAILED.value)
     is_open = inside & verdict.isin(Verdict.BROKER_FAILED.value, Verdict.OPEN.value)
+    refuted = inside & (verdict == Verdict.REFUTED.value)
     values = _values(failed, is_open)
-    wanted = [
-        fn.count_if("fresh").alias("fresh"),
-        fn.count_if(inside).alias("incidents"),
-        fn.count_if(failed).alias("failures"),
-        fn.count_if(inside & (verdict == Verdict.REFUTED.value)).alias("refuted"),
-        fn.count_if(values[RECOVERY].is_open).alias("open"),
-    ]
-    for measure, value in values.items():
-        wanted += _wanted(measure, _never_ended(value, value.is_open))
+    counts = {"fresh": fn.col("fresh"), "incidents": inside, "refuted": refuted}
+    took = {
+        measure: _of_all(measure, _never_ended(value, value.is_open))
+        for measure, value in values.items()
+    }
     dues = [fn.lit(None).cast("long")] * 2  # the least of one column is an error
     for at, promise in enumerate(promises):
         value = values[promise.measure]
         due = value.begun_unix_ns + round(promise.bound * _NS_PER_S)
         is_up = value.is_open & (due < now_unix_ns)
-        wanted += _wanted(f"promise_{at}", _never_ended(value, is_up))
+        took[f"promise_{at}"] = _of_all(promise.measure, _never_ended(value, is_up))
         dues.append(fn.min(fn.when(value.is_open & ~is_up, due)))
-    wanted.append(fn.least(*dues).alias("due"))
-    row = seen.agg(*wanted).collect()[0].asDict()
+    each = seen.groupBy(fn.when(is_open, fn.col("incident_id")).alias("failure")).agg(
+        *(fn.count_if(column).alias(name) for name, column in counts.items()),
+        fn.bool_or(failed).alias("failed"),
+        fn.bool_or(values[RECOVERY].is_open).alias("open"),
+        *(column.alias(name) for name, column in took.items()),
+        fn.least(*dues).alias("due"),
+    )
+    wanted = [
+        *(fn.coalesce(fn.sum(name), fn.lit(0)).alias(name) for name in counts),
+        fn.count_if("failed").alias("failures"),
+        fn.count_if("open").alias("open"),
+        fn.min("due").alias("due"),
+    ]
+    for name in took:
+        wanted += _wanted(name, fn.col(name))
+    row = each.agg(*wanted).collect()[0].asDict()
     return Rolling(
         fresh=row["fresh"],
         incidents=row["incidents"],
@@ -130,6 +142,11 @@ def _values(failed: Column, is_open: Column) -> Mapping[str, _Value]:
         begun_unix_ns=fn.lit(None).cast("long"),
     )
     return found
+
+
+def _of_all(measure: str, value: Column) -> Column:
+    """Return what a failure took, of what each broker that saw it has measured."""
+    return fn.sum(value) if measure == MESSAGES else fn.max(value)
 
 
 def _never_ended(value: _Value, which: Column) -> Column:

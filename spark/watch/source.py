@@ -166,12 +166,18 @@ def _whole(path: Path, start: int) -> int:
 
 
 def _started_unix_ns(path: Path) -> int | None:
-    """Return when the broker's life began; its run is in the file of the same name."""
+    """Return when the broker's life began; its run is in the file of the same name.
+
+    Raises:
+        DatasetError: The file is there, and cannot be read now: a guess would be kept for ever.
+    """
     try:
         with (path.parent.parent / RUNS / path.name).open("rb") as lines:
             return msgspec.json.decode(lines.readline(), type=Run).started_unix_ns
-    except (OSError, msgspec.MsgspecError):
+    except (FileNotFoundError, msgspec.MsgspecError):
         return None
+    except OSError as error:
+        raise DatasetError(f"{path.parent.parent / RUNS / path.name}: {error.strerror}") from error
 
 
 def _incident(path: Path, line: bytes) -> Incident:

@@ -81,6 +81,31 @@ def test_files_are_where_it_says(tmp_path: Path) -> None:
     assert parquet.read_table(found["files"]["incidents"]).num_rows == 3
 
 
+LATE = ["--nodes", "8", "--set", "seconds=5", "--set", "faults.0.count=1"]
+
+
+@pytest.mark.parametrize(
+    ("when", "said"),
+    [
+        (["faults.0.at_s=9"], "does not happen: it is planned at 9 s, and the run ends at 5 s"),
+        (
+            ["faults.0.at_s=1", "faults.0.over_s=8"],
+            "may not happen in full: it is spread up to 9 s, and the run ends at 5 s",
+        ),
+    ],
+)
+def test_a_fault_that_is_planned_after_the_end_is_told(
+    when: list[str], said: str, tmp_path: Path
+) -> None:
+    given = [*LATE[2:], *(word for change in when for word in ("--set", change))]
+    result = chordal("run", "crash", *LATE[:2], *given)
+    told = f"not done: faults[0] (crash) {said}; give it more seconds, or 0 for as many as needed"
+    assert told in result.stdout.splitlines()
+    assert printed("run", "crash", *LATE[:2], *given)["late"] == [f"faults[0] (crash) {said}"]
+    sizes = ["--set", "nodes=8", "--seeds", "1", "--minutes", "0", "--out", str(tmp_path / "c")]
+    assert told in chordal("campaign", "crash", *given, *sizes).stderr.splitlines()
+
+
 def test_the_profile_decides_the_times() -> None:
     size = ["--nodes", "40", "--set", "faults.0.share=0.3"]
     slow, fast = (printed("run", "crash", *size, "--set", f"profile={p}") for p in ("wan", "local"))

@@ -17,6 +17,7 @@ from pyarrow import parquet
 
 from benchmarks.stage.waiting import eventually
 from overlay.errors import ConfigError
+from overlay.release import software_version
 from overlay.trace_schema import Fate, Probe, Traffic
 from sims import recording as recordings
 from sims.experiments.experiment import RunResult
@@ -171,17 +172,30 @@ def test_what_is_interrupted_leaves_nothing(
     assert all_files(tmp_path) == []
 
 
-def test_what_a_killed_process_has_left_is_removed(tmp_path: Path) -> None:
+def test_what_other_attempts_have_left_goes_when_the_run_is_there(tmp_path: Path) -> None:
+    """Their process may have been killed, or live on another machine, with the same id."""
     folder = tmp_path / "probes" / "scenario=s" / "nodes=8"
     folder.mkdir(parents=True)
-    with subprocess.Popen([sys.executable, "-c", ""]) as process:
-        pass
-    (folder / f".r.parquet.{process.pid}").write_text("half")
-    (folder / f".r.parquet.{os.getppid()}").write_text("of one that lives")
+    (folder / f".r.parquet.{os.getpid()}").write_text("half, of an earlier chordal")
+    (folder / ".r.parquet.0123456789abcdef").write_text("half")
+    (folder / ".r2.parquet.0123456789abcdef").write_text("of another run")
     with Recording(tmp_path, "s", 8, "r") as recording:
         recording.on_probe(probe())
         recording.finish(RESULT)
-    assert all_files(folder) == [f".r.parquet.{os.getppid()}", "r.parquet"]
+    assert all_files(folder) == [".r2.parquet.0123456789abcdef", "r.parquet"]
+
+
+def test_two_attempts_at_one_run_in_one_process_do_not_meet(tmp_path: Path) -> None:
+    """The slower one finds its file removed, and the same run there."""
+    with Recording(tmp_path, "s", 8, "r") as slow, Recording(tmp_path, "s", 8, "r") as fast:
+        for number in range(recordings.GROUP_ROWS):
+            for recording in (slow, fast):
+                recording.on_probe(probe(sequence=number))
+        files = fast.finish(RESULT)
+        slow.on_probe(probe())
+        assert slow.finish(RESULT) == files
+    assert all_files(tmp_path / "probes") == ["scenario=s/nodes=8/r.parquet"]
+    assert parquet.ParquetFile(files["probes"]).metadata.num_rows == recordings.GROUP_ROWS
 
 
 def test_the_row_of_a_run_says_what_its_file_says_with_the_keys_of_set(tmp_path: Path) -> None:
@@ -192,6 +206,7 @@ def test_the_row_of_a_run_says_what_its_file_says_with_the_keys_of_set(tmp_path:
         "faults.0.kind": "crash",
         "mode": "whole",
         "seconds": 8.0,
+        "version": software_version(),
         "workload.topics": 2,
         "workload.publishers": 2,  # and the rate is as if it were left out
     }
@@ -204,6 +219,8 @@ def test_a_disk_that_is_full_ends_the_command_with_one_line(tmp_path: Path) -> N
     done = subprocess.run(
         [sys.executable, "-c", command, "sim", "run", "mine.toml", "--out", "data"],
         cwd=tmp_path,
+        # Python itself does not see that it writes half a file of compiled code.
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         timeout=120,

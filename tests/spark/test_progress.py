@@ -46,7 +46,7 @@ def test_a_pipe_gets_nothing_of_what_is_soon_over(capsys: pytest.CaptureFixture[
 def test_a_pipe_gets_a_line_now_and_then(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = iter([0.0, 30.0, 61.0, 62.0])
+    clock = iter([0.0, 15.0, 31.0, 32.0])
     monkeypatch.setattr("spark.progress.time.monotonic", lambda: next(clock))
     with progress.line("sweep") as tell:
         for done in (1, 2, 3):

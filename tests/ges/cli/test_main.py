@@ -130,6 +130,11 @@ def fail(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], int]:
             1,
             ["chordal: error: y: Too many open files [system]"],
         ),
+        (
+            OSError(errno.ESTALE, "Stale file handle", "z"),
+            1,
+            ["chordal: error: z: Stale file handle [system]"],
+        ),
         (ConnectionLost("told\nin lines"), 1, ["chordal: error: told in lines [connection-lost]"]),
         (KeyboardInterrupt(), 130, []),
         (BaseExceptionGroup("outer", [KeyboardInterrupt()]), 130, []),

@@ -14,8 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
+from pyarrow.parquet import ParquetFile
 
 from overlay.errors import ConfigError
 from sims.campaign.cells import Shown, read_seeds
@@ -89,7 +91,7 @@ def test_a_campaign_leaves_the_rows_of_its_runs(scenario: Path, tmp_path: Path) 
 
 
 def test_a_run_that_goes_wrong_is_told_with_its_command(scenario: Path, tmp_path: Path) -> None:
-    arguments = ["--seeds", "4", "--workers", "1", "--out", tmp_path / "c"]
+    arguments = ["--seeds", "4-4", "--workers", "1", "--out", tmp_path / "c"]
     change = ["--set", "promises.repair_p99_s=0.1"]
     result = chordal("campaign", scenario, *arguments, *change)
     assert isinstance(result.exception, InvariantViolated)
@@ -139,6 +141,100 @@ def test_another_file_is_another_run(scenario: Path, tmp_path: Path) -> None:
     assert json.loads(result.stdout)["scenarios"][0]["crashes"] == 3
 
 
+REPLAYED = """about = "three brokers go"
+nodes = 6
+seconds = 5
+
+[[churn]]
+kind = "replay"
+file = "day.csv"
+"""
+ONE_GOES = "uid,start_s,end_s\na,0,2\nb,0,99\n"
+TWO_GO = "uid,start_s,end_s\na,0,2\nb,0,3\n"
+
+
+@pytest.fixture
+def replayed(tmp_path: Path) -> Path:
+    path = tmp_path / "replayed.toml"
+    path.write_text(REPLAYED)
+    return path
+
+
+def crashes(found: Result) -> int:
+    assert found.exception is None, found.exception
+    [row] = json.loads(found.stdout)["scenarios"]
+    return int(row["crashes"])
+
+
+def test_what_was_missing_once_is_not_missing_for_ever(replayed: Path, tmp_path: Path) -> None:
+    arguments = ["--seeds", "1-2", "--workers", "1", "--out", tmp_path / "c", "--json"]
+    result = chordal("campaign", replayed, *arguments)
+    assert isinstance(result.exception, ConfigError)
+    assert str(result.exception) == f"cannot read {tmp_path / 'day.csv'}: No such file or directory"
+    (tmp_path / "day.csv").write_text(ONE_GOES)
+    result = chordal("campaign", replayed, *arguments)
+    assert crashes(result) == 2
+    assert "done before" not in result.stderr
+
+
+def test_another_content_of_a_file_is_another_run(replayed: Path, tmp_path: Path) -> None:
+    arguments = ["--seeds", "1", "--workers", "1", "--out", tmp_path / "c", "--data", "--json"]
+    for content, went in ((ONE_GOES, 1), (TWO_GO, 2), (TWO_GO, 2)):
+        (tmp_path / "day.csv").write_text(content)
+        assert crashes(chordal("campaign", replayed, *arguments)) == went
+    runs = [ParquetFile(path).read() for path in (tmp_path / "c" / "runs").iterdir()]
+    told = {json.loads(run["parameters"][0].as_py())["churn.0.file"] for run in runs}
+    assert len(runs) == len(told) == 2
+    assert all(each.startswith("day.csv#") for each in told)
+
+
+def test_another_version_of_chordal_is_another_run(
+    scenario: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = []
+    for version in ("1.0", "2.0"):
+        monkeypatch.setattr("sims.scenarios.play.software_version", lambda version=version: version)
+        run = json.loads(chordal("run", scenario, "--json").stdout)
+        assert json.loads(run["parameters"])["version"] == version
+        names.append(run["run_id"])
+    assert names[0] != names[1]
+
+
+def test_what_a_full_disk_has_kept_from_being_done_is_tried_again(
+    scenario: Path, tmp_path: Path
+) -> None:
+    """The limit of a file's size stands for the disk: the kernel refuses to write on."""
+    out = tmp_path / "c"
+    command = "import sys; from ges.cli.main import main; sys.argv[0] = 'chordal'; main()"
+    arguments = ["sim", "campaign", scenario, "--seeds", "1-2", "--workers", "1", "--data"]
+    done = subprocess.run(
+        [sys.executable, "-c", command, *map(str, arguments), "--out", str(out)],
+        # Python itself does not see that it writes half a file of compiled code.
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000)),
+    )
+    assert done.returncode == 1, done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"chordal: error: 2 of 2 runs could not be done: cannot write {out}/")
+    assert last.endswith("the same command tries them again [campaign-failed]")
+    assert "File too large" in last
+    result = chordal(*arguments[1:], "--out", out)
+    assert result.exception is None, result.exception
+    assert "done before" not in result.stderr
+    assert result.stdout.splitlines()[-1] == "2 of 2 runs done, all promises held"
+
+
+def test_a_run_that_an_earlier_chordal_noted_as_failed_is_tried_again(tmp_path: Path) -> None:
+    failed = Shown(key="k", scenario="s", seed=1, again="", error="the disk is full")
+    (tmp_path / NAME).write_bytes(msgspec.json.encode(failed) + b"\n")
+    with Journal(tmp_path) as journal:
+        assert journal.done == {}
+
+
 def test_a_journal_that_is_something_else_is_named(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("not json\n")
     with pytest.raises(ConfigError, match=rf"{NAME}, line 1: "):
@@ -169,15 +265,20 @@ def test_a_full_disk_is_named_and_nothing_is_lost(
         assert list(journal.done.values()) == [first]
 
 
-@pytest.mark.parametrize("text", ["", "a", "3-1", "1-", "1-99999999999"])
+@pytest.mark.parametrize(
+    "text", ["", "a", "0", "3-1", "1-", "1-99999999999", "99999999999", "1,,2"]
+)
 def test_seeds_that_make_no_sense_are_named(text: str) -> None:
     with pytest.raises(ConfigError, match="seeds are"):
         read_seeds(text)
 
 
-def test_seeds_are_one_or_a_range() -> None:
-    assert list(read_seeds("7")) == [7]
+def test_seeds_are_so_many_or_these() -> None:
+    assert list(read_seeds("3")) == [1, 2, 3]
+    assert list(read_seeds("3", 7)) == [7, 8, 9]
     assert list(read_seeds("2-4")) == [2, 3, 4]
+    assert list(read_seeds("7,3,7")) == [7, 3]
+    assert list(read_seeds("-2--1")) == [-2, -1]
 
 
 # ── the smallest that goes wrong ──────────────────────────────────────────────────────────────

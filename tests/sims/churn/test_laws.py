@@ -75,6 +75,12 @@ def test_a_heavy_tail_leaves_more_than_the_mean() -> None:
         (Law.PARETO, 10, 1.0, "shape of pareto is 1.0, must be above 1"),
         (Law.WEIBULL, 10, -1, "shape of weibull"),
         (Law.EXPONENTIAL, 10, 2.0, "no shape"),
+        (Law.WEIBULL, 10, 0.001, "shape of weibull is 0.001: .* give a larger shape"),
+        (Law.WEIBULL, 10, 1e-300, "give a larger shape"),
+        (Law.WEIBULL, 10, 0.05, "give a larger shape"),
+        (Law.PARETO, 10, 1 + 1e-12, "give a larger shape"),
+        (Law.LOG_NORMAL, 10, 1000, "shape of log-normal is 1000: .* give a smaller shape"),
+        (Law.LOG_NORMAL, 10, 30.0, "give a smaller shape"),
     ],
 )
 def test_what_makes_no_sense_is_named(

@@ -54,6 +54,36 @@ def test_every_scenario_of_the_library_has_a_row_of_what_was_found() -> None:
         ('about = "x"\n[[churn]]\nkind = "sessions"\nmean_s = 0', "churn[0].mean_s: expected"),
         ('about = "x"\n[network]\nloss = "much"', "network.loss: expected float, got str"),
         ('about = "x', "mine.toml: "),
+        ('about = "x"\nnodes = ' + 5000 * "9", "mine.toml: "),
+        ('about = "x"\nring = ' + 9000 * "[", "mine.toml: "),
+        (
+            'about = "x"\n[[churn]]\nkind = "sessions"\nmean_s = 9\nlaw = "weibull"\nshape = 0.001',
+            "mine.toml: churn[0]: shape of weibull is 0.001: ",
+        ),
+        (
+            'about = "x"\n[[churn]]\nkind = "sessions"\nmean_s = 1e-300',
+            "churn[0].mean_s: expected float >= 0.01",
+        ),
+        (
+            'about = "x"\n[[churn]]\nkind = "arrivals"\nper_minute = 1e-320',
+            "churn[0].per_minute: expected float >= 1e-06",
+        ),
+        (
+            'about = "x"\n[[faults]]\nkind = "cut-links"\nfor_s = 1e-300\nagain_s = 0',
+            "faults[0].for_s: expected float >= 0.001",
+        ),
+        (
+            'about = "x"\n[[faults]]\nkind = "clocks"\nrates = [1e-300]',
+            "faults[0].rates[0]: expected float >= 0.01",
+        ),
+        (
+            'about = "x"\n[workload]\nroam_s = 1e-300',
+            "workload.roam_s: expected float >= 0.001",
+        ),
+        (
+            'about = "x"\n[[faults]]\nkind = "partition"\ngroups = [0.7, 0.7]',
+            "faults[0].groups: they add up to 1.4, and 1 is all brokers",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(text: str, said: str) -> None:
@@ -78,6 +108,10 @@ def test_a_key_can_be_changed_without_a_file() -> None:
         ("=3", "give key=value"),
         ("faults.1.share=0.1", "'1' must be a number below 1"),
         ("about.x.y=1", "about is no table"),
+        (
+            "churn.3.count=1",
+            "--set 'churn.3.count=1': the scenario has no churn; a file of your own",
+        ),
         ("faults.0.share=x", "faults[0].share: expected float, got str"),
     ],
 )
@@ -111,6 +145,17 @@ def test_the_page_is_what_the_structs_say() -> None:
 # ── files beside it ───────────────────────────────────────────────────────────────────────────
 
 
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    """Editors and spreadsheets write one."""
+    mark = b"\xef\xbb\xbf"
+    (tmp_path / "m.toml").write_bytes(mark + b'about = "x"\nnodes = 7\n')
+    assert parse(read(tmp_path / "m.toml")).nodes == 7
+    (tmp_path / "s.csv").write_bytes(mark + b"uid,start_s,end_s\r\na,0,3\r\n")
+    assert read_sessions(tmp_path / "s.csv") == [Session(0, "a", 3)]
+    (tmp_path / "m.csv").write_bytes(mark + b"eu,us\n1,2\n2,1\n")
+    assert read_matrix(tmp_path / "m.csv").names[0] == "eu"
+
+
 def test_sessions_are_read_in_order(tmp_path: Path) -> None:
     path = tmp_path / "s.csv"
     path.write_text("uid,start_s,end_s\nb,5,\na,0,3\na,4,9\n")
@@ -127,6 +172,7 @@ def test_sessions_are_read_in_order(tmp_path: Path) -> None:
         ("uid,start_s,end_s\n,0,1", "line 2: the uid is empty"),
         ("uid,start_s,end_s\na,x,1", "start_s is 'x'"),
         ("uid,start_s,end_s\na,-1,1", "start_s is '-1'"),
+        ("uid,start_s,end_s\na,1e308,", "must be seconds from 0 to 1e+10"),
         ("uid,start_s,end_s\na,2,1", "it ends at 1, before it starts at 2"),
         ("uid,start_s,end_s\na,0,5\na,4,9", "two sessions of a overlap"),
     ],

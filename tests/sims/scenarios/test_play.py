@@ -404,6 +404,24 @@ repair_p99_s = {}
     assert not any("repair" in told.split(" ")[0] for told in played(text.format(60)).broken)
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "kind = 'pause'\ncount = 1\nfor_s = 300",
+        "kind = 'partition'\nfor_s = 60",
+        "kind = 'crash'\ncount = 1\nback_after_s = 60",
+    ],
+)
+def test_the_time_to_be_whole_begins_when_the_last_fault_has_ended(fault: str) -> None:
+    """The longest fault here ends 60 s after the time to be whole would be over."""
+    outcome = played(
+        f"nodes = 8\nseconds = 5\n[[faults]]\n{fault}\n[promises]\nwhole_within_s = 50"
+    )
+    assert outcome.broken == []
+    assert {"pause ended", "partition healed", "restart"} & outcome.done.keys()
+    assert outcome.brokers == 8
+
+
 def test_a_live_broker_that_is_held_for_dead_is_counted() -> None:
     text = """
         nodes = 12

@@ -126,6 +126,11 @@ def test_what_is_alike_is_as_expected_and_what_is_later_is_slower(played: Twin) 
     found = {(each.phase, each.quantile): each.verdict for each in compare(slow, side, 0.0)}
     assert found["total", "p50"] == found["detection", "p50"] == "slower"
     assert found["confirmation", "p50"] == "as expected", "it is between two that came later"
+    busy = Side(played.deeds, later(played.incidents, 200 * MS))
+    told = {(each.phase, each.quantile): each for each in compare(busy, side, 0.0)}
+    assert told["detection", "p50"].verdict == "work", "a socket has told of it: no timer"
+    assert told["detection", "p50"].work_s == pytest.approx(0.2)
+    assert "slower" not in {each.verdict for each in told.values()}
     clocks = {each.verdict for each in compare(slow, side, 0.6)}
     assert clocks == {"as expected"}, "clocks that are off by more explain it"
     assert "detection after a kill: only simulated" in missing(Side(played.deeds, []), side)
@@ -149,6 +154,10 @@ def test_both_are_printed_side_by_side_and_drawn(drill: Path, tmp_path: Path) ->
     assert {each["live"] for each in totals} == {2.0}
     assert all(each["seen"] == each["struck"] == 2 for each in totals)
     assert "live (2)" in plot.read_text()
+    lines = chordal("run", "--like", drill, "--plays", "2").stdout.splitlines()
+    assert lines[1].startswith("what may differ: times by what the clocks are off; and brokers of")
+    assert lines[1].endswith("took up to 0.500 s more where nobody waits for a timer")
+    assert " of 12 quantiles differ by more than that: " in lines[-1]
 
 
 def incident_of(run_id: str, step: int) -> Incident:

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from overlay.trace_schema import Incident
 from sims.scenarios import library
 from sims.scenarios.files import parse
+from sims.scenarios.inputs import read_inputs
 from spark.analysis.frames import collect
 from spark.analysis.groups import Group
 from spark.analysis.outliers import ENOUGH, Bound, KeyedOutlier, bounds, outliers
@@ -47,6 +48,19 @@ def test_a_scenario_is_run_again_with_what_was_changed_and_nothing_else() -> Non
     given = [words[at + 1] for at, word in enumerate(words) if word == "--set"]
     assert parse(file, given) == scenario
     assert len(given) == 2
+
+
+def test_what_a_run_was_made_of_is_no_change() -> None:
+    """The version of chordal, and digests of files, are parameters that no command takes."""
+    file = library.find("churn-trace")
+    scenario = parse(file)
+    marked = read_inputs(scenario, file.folder).marked(scenario)
+    assert marked["churn.0.file"].startswith("day.csv#")
+    told = msgspec.json.encode({**marked, "version": "1"}).decode()
+    said = command(group("churn-trace", told), 24, 1)
+    assert said is not None
+    assert "#" not in said
+    assert "version" not in said
 
 
 def test_a_file_of_the_users_is_named_and_a_live_broker_cannot_be_run_again() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -192,6 +193,28 @@ def test_what_one_run_would_tell_is_one_question() -> None:
         f"How these grow: messages (p99), total (p50) (crash, lan, chords rank). {told}",
         f"How these grow: messages (p99) (crash, lan, chords none). {told}",
     ]
+
+
+def test_a_folder_that_is_there_stays_the_same_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell may stand in it, or a disk may be mounted there; then it cannot be renamed."""
+    place = tmp_path / "report"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    before = place.stat().st_ino
+    for _ in range(2):
+        assert write_report(analysis(), Path()) == place / "index.html"
+        assert sorted(os.listdir(".")) == sorted(FILES)
+    assert place.stat().st_ino == before
+    assert list(tmp_path.iterdir()) == [place]
+
+
+def test_what_one_that_was_killed_has_left_is_in_nobodys_way(tmp_path: Path) -> None:
+    (tmp_path / ".chordal-report-0123abcd").mkdir()
+    (tmp_path / ".chordal-report-0123abcd" / "index.html").touch()
+    write_report(analysis(), tmp_path)
+    assert sorted(os.listdir(tmp_path)) == sorted(FILES)
 
 
 @pytest.mark.parametrize("name", ["thesis.tex", "index.html"])

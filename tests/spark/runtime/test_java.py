@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
 
 import spark.runtime.java
-from spark.errors import MissingExtra
-from spark.runtime.java import find_java, major_version, write_shim
+from spark.errors import MissingExtra, SparkFailed
+from spark.runtime.java import find_java, major_version, shim, write_shim
 
 
 def java_home(home: Path, version: str) -> Path:
@@ -72,3 +74,41 @@ def test_the_shim_drops_what_spark_asks_in_vain_and_nothing_else(tmp_path: Path)
     shim = tmp_path / "home" / "bin" / "java"
     said = subprocess.run([shim, *given], capture_output=True, text=True, check=True).stdout
     assert said == "-Da=b c\n\n--add-opens=x=ALL-UNNAMED\n*\n"
+
+
+@pytest.fixture
+def noexec(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A place for temporary files from which nothing can be started, as if mounted so."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    run = subprocess.run
+
+    def refusing(command: list[Path], **options: object) -> object:
+        if place in Path(command[0]).parents:
+            raise PermissionError(errno.EACCES, "Permission denied", str(command[0]))
+        return run(command, **options)  # type: ignore[call-overload]  # as it was called
+
+    monkeypatch.setattr(subprocess, "run", refusing)
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    return place
+
+
+def test_the_shim_goes_where_programs_may_be_started(noexec: Path, tmp_path: Path) -> None:
+    java = java_home(tmp_path / "home", "21.0.1")
+    with shim(java) as made:
+        assert noexec not in made.parents
+        assert major_version(made / "bin" / "java") == 21
+    assert not made.exists()
+    assert list(noexec.iterdir()) == []
+
+
+def test_where_nothing_can_be_started_all_places_are_named(
+    noexec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark.runtime.java, "_PLACES", (str(tmp_path / "none"),))
+    with pytest.raises(SparkFailed) as caught, shim(tmp_path / "java"):
+        pass
+    assert str(caught.value).startswith(
+        f"no program can be started from {noexec} (Permission denied), {tmp_path / 'none'} (No such"
+    )
+    assert "TMPDIR" in str(caught.value)

@@ -16,6 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
+from overlay.errors import ConfigError
 from spark.errors import MasterError, SparkFailed
 from spark.runtime.session import open_session
 from tests.spark.conftest import JVM_OF_SECONDS
@@ -121,19 +122,29 @@ def press_ctrl_c(process: subprocess.Popen[bytes]) -> None:
     os.killpg(process.pid, signal.SIGINT)
 
 
+IN_THE_BACKGROUND = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+
+
 @pytest.mark.parametrize(
-    "kill",
-    [press_ctrl_c, pytest.param(subprocess.Popen.terminate, marks=pytest.mark.soak)],
+    ("kill", "before"),
+    [
+        (press_ctrl_c, ""),
+        pytest.param(subprocess.Popen.terminate, "", marks=pytest.mark.soak),
+        pytest.param(subprocess.Popen.terminate, IN_THE_BACKGROUND, marks=pytest.mark.soak),
+    ],
 )
 def test_an_interrupt_ends_every_process_without_a_word(
-    tmp_path: Path, kill: Callable[[subprocess.Popen[bytes]], None]
+    tmp_path: Path, kill: Callable[[subprocess.Popen[bytes]], None], before: str
 ) -> None:
-    """Ctrl-C reaches all processes of a terminal, SIGTERM the one it is sent to."""
+    """Ctrl-C reaches all processes of a terminal, SIGTERM the one it is sent to.
+
+    A shell that starts a command in the background has it ignore the one, and not the other.
+    """
     pipe, data, temporary = (tmp_path / name for name in ("pipe", "data", "tmp"))
     os.mkfifo(pipe)
     temporary.mkdir()
     with subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED, pipe, data],
+        [sys.executable, "-c", before + INTERRUPTED, pipe, data],
         env={**os.environ, **JVM_OF_SECONDS, "TMPDIR": str(temporary)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -169,14 +180,89 @@ except KeyboardInterrupt:
 """
 
 
-def test_an_interrupt_does_not_wait_for_a_jvm_that_starts(tmp_path: Path) -> None:
+# Says what it was started with, and ends.
+TELLING_JAVA = """#!/bin/bash
+case "$*" in
+  -version) echo 'openjdk version "21.0.1"' >&2 ;;
+  *) env > "$ENVIRONMENT"; printf '%s\\n' "$@" > "$ARGUMENTS"; exit 1 ;;
+esac
+"""
+
+#: As notebooks, other Sparks and other Javas set them.
+FOREIGN = {
+    "PYSPARK_SUBMIT_ARGS": "--packages org.example:jars:1",
+    "PYSPARK_PYTHON": "/nowhere/python",
+    "PYSPARK_PIN_THREAD": "false",
+    "SPARK_HOME": "/nowhere/spark",
+    "SPARK_CONF_DIR": "/nowhere/conf",
+    "SPARK_CONNECT_MODE_ENABLED": "1",
+    "SPARK_DRIVER_MEMORY": "1k",
+    "SPARK_SUBMIT_OPTS": "-XX:+NoSuchOption",
+    "SPARK_LAUNCHER_OPTS": "-XX:+NoSuchOption",
+    "SPARK_PREPEND_CLASSES": "1",
+    "JAVA_TOOL_OPTIONS": "-XX:+NoSuchOption",
+    "JDK_JAVA_OPTIONS": "-XX:+NoSuchOption",
+    "_JAVA_OPTIONS": "-XX:+NoSuchOption",
+    "CLASSPATH": "/nowhere",
+    "PYTHON_WORKER_FACTORY_SOCK_DIR": "/nowhere",
+}
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """Start Spark on a Java that writes down its environment, and its arguments."""
+    home = tmp_path / "java"
+    (home / "bin").mkdir(parents=True)
+    (home / "bin" / "java").write_text(TELLING_JAVA)
+    (home / "bin" / "java").chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    paths = tmp_path / "environment", tmp_path / "arguments"
+    for name, path in zip(("ENVIRONMENT", "ARGUMENTS"), paths, strict=True):
+        monkeypatch.setenv(name, str(path))
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    return paths
+
+
+def test_what_others_have_set_for_spark_and_java_decides_nothing(
+    told: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in FOREIGN.items():
+        monkeypatch.setenv(name, value)
+    code = "from spark.runtime.session import open_session\nwith open_session(): pass"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "SparkFailed: Spark failed: [JAVA_GATEWAY_EXITED]" in ran.stderr
+    environment = dict(
+        line.split("=", 1) for line in told[0].read_text().splitlines() if "=" in line
+    )
+    assert {name for name, value in FOREIGN.items() if environment.get(name) == value} == set()
+    assert environment["PYSPARK_PYTHON"] == sys.executable
+    arguments = told[1].read_text().splitlines()
+    assert "-XX:+NoSuchOption" not in arguments
+    assert "--packages" not in arguments
+    assert arguments[-1] == "pyspark-shell"
+
+
+def test_arguments_of_spark_without_their_end_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--packages org.example:jars:1")
+    said = "PYSPARK_SUBMIT_ARGS is '--packages org.example:jars:1', and must end with pyspark-shell"
+    with pytest.raises(ConfigError, match=said), open_session("local[2]"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("kill", "before"), [(press_ctrl_c, ""), (subprocess.Popen.terminate, IN_THE_BACKGROUND)]
+)
+def test_an_interrupt_does_not_wait_for_a_jvm_that_starts(
+    tmp_path: Path, kill: Callable[[subprocess.Popen[bytes]], None], before: str
+) -> None:
     home, started, temporary = (tmp_path / name for name in ("java", "started", "tmp"))
     (home / "bin").mkdir(parents=True)
     (home / "bin" / "java").write_text(SLOW_JAVA)
     (home / "bin" / "java").chmod(0o755)
     temporary.mkdir()
     with subprocess.Popen(
-        [sys.executable, "-c", STARTING],
+        [sys.executable, "-c", before + STARTING],
         env={
             **os.environ,
             "JAVA_HOME": str(home),
@@ -192,7 +278,7 @@ def test_an_interrupt_does_not_wait_for_a_jvm_that_starts(tmp_path: Path) -> Non
             assert time.monotonic() < deadline
             assert process.poll() is None
             time.sleep(0.05)
-        press_ctrl_c(process)
+        kill(process)
         try:
             said, _ = process.communicate(timeout=20)
         finally:

@@ -164,6 +164,12 @@ def test_an_impossible_value_is_named(grid: Grid, named: str) -> None:
         cells([grid])
 
 
+def test_seeds_are_written_in_a_file_as_in_a_command(tmp_path: Path) -> None:
+    text = "\ufeffscenario = 'arc'\nnodes = 8\nseeds = '5-7'\n"
+    found = cells(read_grids(grid_file(tmp_path, text)))
+    assert sorted(cell.run.seed for cell in found) == [5, 6, 7]
+
+
 @pytest.mark.parametrize("text", ["1,many", "0", "9-3", "1-99999999", ""])
 def test_seeds_that_are_none_are_refused(text: str) -> None:
     with pytest.raises(GridError, match="seeds"):

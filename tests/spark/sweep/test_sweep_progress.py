@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from sims.scenarios import library
+from spark.dataset.place import place
 from spark.sweep.cells import Cell, cells_of
+from spark.sweep.grid import Grid, cells
 from spark.sweep.progress import Progress, clock
 from spark.sweep.results import Outcome
+from spark.sweep.run import plan
 
 
 def four_cells() -> list[Cell]:
@@ -39,6 +45,40 @@ def test_a_late_cell_does_not_make_time_run_backwards() -> None:
         progress.begin(cell, now=0.0)
     progress.end(one, Outcome(run_id=one.run_id, again="", seconds=1.0))
     assert progress.left_s(500.0) == 0.0
+
+
+def cells_of_sizes(*sizes: int, scenario: str = "crash") -> list[Cell]:
+    return [
+        cell
+        for nodes in sizes
+        for cell in cells_of(scenario, library.find(scenario), (f"nodes={nodes}",), [1])
+    ]
+
+
+def test_what_is_left_is_weighed_by_kind_and_size() -> None:
+    """The small ring of a kind took a second, one four times as large eight: 64 s come next."""
+    cells = [*cells_of_sizes(64, 256, 1024), *cells_of_sizes(64, scenario="arc")]
+    progress = Progress(total=4, waiting=sum(cell.cost for cell in cells), slots=1)
+    progress.plan(cells)
+    for cell, seconds in zip(cells, (1.0, 8.0), strict=False):
+        progress.begin(cell, now=0.0)
+        progress.end(cell, Outcome(run_id=cell.run_id, again="", seconds=seconds))
+    arc = cells[3]
+    progress.begin(arc, now=9.0)
+    progress.end(arc, Outcome(run_id=arc.run_id, again="", seconds=5.0))
+    assert progress.left_s(14.0) == pytest.approx(64.0)
+    progress.begin(cells[2], now=14.0)
+    assert progress.words(44.0) == "3 of 4 done, 1 running, 0 failed, 0:00:34 left"
+    assert progress.words(90.0).endswith("1 running, 0 failed, the last take longer than expected")
+
+
+def test_a_long_sweep_begins_with_a_small_run_of_each_kind(tmp_path: Path) -> None:
+    grid = Grid(scenario=("crash", "arc"), nodes=(64, 1024), seeds=(1, 2, 3))
+    todo = plan(place(str(tmp_path)), cells([grid])).cells
+    assert {(cell.run.given, cell.nodes) for cell in todo[:2]} == {("crash", 64), ("arc", 64)}
+    rest = [cell.cost for cell in todo[2:]]
+    assert rest == sorted(rest, reverse=True)
+    assert len({cell.run_id for cell in todo}) == 12
 
 
 def test_a_clock_has_hours_minutes_and_seconds() -> None:

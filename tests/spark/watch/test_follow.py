@@ -11,16 +11,19 @@ import time
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import pytest
 from click.testing import CliRunner
+from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import DataFrame, SparkSession
 
 from overlay.trace_schema import Verdict
 from spark.cli import recovery
 from spark.dataset.column_types import arrow_table
 from spark.errors import PromiseBroken
+from spark.watch import follow as following
 from spark.watch.command import Teller
 from spark.watch.follow import Kept, News, Watch, follow
 from spark.watch.journal import Journal
@@ -79,6 +82,63 @@ def test_statistics_are_of_failures_and_exact(spark: SparkSession, data: Path) -
     assert recovery["count"] == 12
     assert news.window.measures["detection"]["count"] == 1
     assert news.window.measures["messages"]["mean"] == pytest.approx(12.0)
+
+
+def test_a_failure_that_four_brokers_saw_is_one(spark: SparkSession, data: Path) -> None:
+    """It is over when the last of them is done, and costs what all of them have sent."""
+    for number in range(2):
+        for at, observer in enumerate("abcd"):
+            append(data, range(number, number + 1), observer=observer, repaired_ns=(12 + at) * S)
+    append(data, range(5, 7), verdict=Verdict.REFUTED, confirmed_ns=None, repaired_ns=None)
+    news = follow(spark, watch(data), once=True)
+    assert (news.window.failures, news.window.incidents, news.window.refuted) == (2, 10, 2)
+    recovery, messages = (news.window.measures[name] for name in ("recovery", "messages"))
+    assert (recovery["count"], recovery["p50"], recovery["max"]) == (2, 4.0, 4.0)
+    one = rows.seen_live("live-a", 0).messages
+    assert (messages["count"], messages["max"]) == (2, 4.0 * one)
+    assert "2 failures in the window" in news.words
+
+
+class Failing:
+    """A stream that gives up for some reason, in whatever words."""
+
+    def __init__(self, error: PySparkException | None) -> None:
+        self.error = error
+
+    def processAllAvailable(self) -> None:  # noqa: N802 - as Spark calls it
+        if self.error is not None:
+            raise self.error
+
+    def stop(self) -> None:
+        pass
+
+
+SLOW = PySparkException("Python was not there in time, in words of another version")
+
+
+@pytest.mark.parametrize(
+    ("errors", "goes_on"),
+    [
+        ([SLOW, SLOW, None], True),
+        ([SLOW] * 4 + [None], True),
+        ([SLOW] * 5 + [None], False),
+        ([PythonException("a file is broken"), None], False),
+    ],
+)
+def test_a_stream_that_was_too_slow_is_started_again(
+    data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    errors: list[PySparkException | None],
+    goes_on: bool,
+) -> None:
+    streams = iter(errors)
+    monkeypatch.setattr(following, "_start", lambda *_: Failing(next(streams)))
+    no_spark = cast("SparkSession", None)  # nothing has come, so nothing is asked of it
+    if goes_on:
+        assert follow(no_spark, watch(data), once=True).total == 0
+    else:
+        with pytest.raises(PySparkException):
+            follow(no_spark, watch(data), once=True)
 
 
 def test_a_watch_that_dies_loses_and_doubles_nothing(

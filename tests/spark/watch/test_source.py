@@ -79,6 +79,18 @@ def test_the_end_of_an_incident_is_a_time_of_day(tmp_path: Path) -> None:
     assert seen.ended_unix_ns == rows.STARTED_UNIX_NS + (seen.chords_repaired_ns or 0)
 
 
+def test_a_time_that_cannot_be_read_now_is_not_guessed(tmp_path: Path) -> None:
+    """A guess would be kept for ever; of a run that is not there none is known."""
+    path = tmp_path / "incidents" / "a.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(rows.line(rows.seen_live("a", 1)))
+    piece = Piece(str(path), 0, path.stat().st_size)
+    assert len(list(read_piece(piece))) == 1
+    (tmp_path / "runs" / "a.jsonl").mkdir(parents=True)
+    with pytest.raises(DatasetError, match="Is a directory"):
+        list(read_piece(piece))
+
+
 def test_a_file_that_was_cut_is_named(tmp_path: Path) -> None:
     path = trace(tmp_path, "live-a", 2)
     reader = TraceReader([str(tmp_path)])
