@@ -50,6 +50,7 @@ from ges.errors import (
     SpreadRefused,
     SubscribeRefused,
 )
+from ges.matching.asks import ask_for
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.delivered import Event
 from ges.wire.drill_messages import Drilled, Question
@@ -485,10 +486,9 @@ class Client:
             check_queue(queue)
         if link_class is not None:
             link_class = link_class_of(link_class)
-        level = realm_named(realm)
+        ask = ask_for(text, link_class, queue, realm=realm_named(realm))
         self._number += 1
-        loop = self._attachment.loop
-        subscription = Subscription(loop, self._number, text, link_class, queue, level)
+        subscription = Subscription(self._attachment.loop, self._number, ask)
         reason = await self._attachment.subscribe(subscription)
         if reason is not None:
             raise SubscribeRefused(why_refused(text, reason))

@@ -10,6 +10,7 @@ from benchmarks.stage.brokers import Brokers
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Subscription, connect
+from ges.wire.asked import Ask
 from ges.wire.delivered import Event
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Duty, pack_event, pack_front, read_head
@@ -28,7 +29,7 @@ async def next_of(subscription: Subscription, count: int = 1) -> list[Event]:
 
 
 def values_at(broker: Broker) -> int:
-    return len(broker.stack.retaining.values.matching("#", None, secure=True))
+    return len(broker.stack.retaining.values.matching(Ask("#")))
 
 
 async def first_of(url: str, text: str, **settings: object) -> list[tuple[str, bytes, bool]]:
