@@ -15,8 +15,9 @@ from ges.routing.retaining import Retaining
 from ges.routing.sharing import Sharing
 from ges.routing.subscriber import Subscriber
 from ges.wire.asked import Ask
+from ges.wire.event_flags import TIMED_FLAGS
 from ges.wire.event_runs import EventRun
-from ges.wire.events import TIMED_FLAGS, Head
+from ges.wire.events import Head
 from ges.wire.groups import Serving
 from ges.wire.names import name_in
 from overlay.ids import LinkClass, Nanos

@@ -28,15 +28,9 @@ from ges.wire.client_messages import (
     Subscribe,
     Unsubscribe,
 )
+from ges.wire.event_flags import CLIENT_FLAGS, GROUPS_FLAG, LEVELS_FLAG, TIMED_FLAGS
 from ges.wire.event_runs import EventRun, event_runs
-from ges.wire.events import (
-    CLIENT_FLAGS,
-    GROUPS_FLAG,
-    LEVELS_FLAG,
-    MAX_PAYLOAD_BYTES,
-    NO_DUTY,
-    TIMED_FLAGS,
-)
+from ges.wire.events import MAX_PAYLOAD_BYTES, NO_DUTY
 from ges.wire.names import ROOT
 from ges.wire.status import Status
 from ges.wire.status_pages import status_frames

@@ -31,7 +31,8 @@ from ges.wire.client_messages import (
     SubscriptionRefused,
 )
 from ges.wire.delivered import Event
-from ges.wire.events import AGAIN_FLAG, FLAGS_AT
+from ges.wire.event_flags import AGAIN_FLAG
+from ges.wire.events import FLAGS_AT
 from overlay.address import parse_url
 from overlay.ids import LinkClass
 from overlay.machine import Message

@@ -55,7 +55,7 @@ def event(
     who = secure, publisher, 1, sequence, NOW
     body = pack_event(*who, topic, b"", payload, retain=True, ttl_ms=1 if ends_ms else 0)
     if again:
-        body = bytes([body[0], body[1] | 64]) + body[2:]
+        body = body[:3] + bytes([body[3] | 64]) + body[4:]
     return EventRun.of(read_head(body), body).timed(at, ends_ms)
 
 

@@ -35,7 +35,8 @@ from ges.wire.client_messages import (
     Unsubscribe,
 )
 from ges.wire.delivered import read_delivery
-from ges.wire.events import MARK_FLAG, RECALLED_FLAG, Duty, pack_event
+from ges.wire.event_flags import MARK_FLAG, RECALLED_FLAG
+from ges.wire.events import Duty, pack_event
 from ges.wire.status import Status
 from overlay.address import parse_url
 from overlay.ids import LinkClass

@@ -10,14 +10,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from ges.wire.event_flags import EXPRESS_FLAG, MARK_FLAG, SECURE_FLAG
 from ges.wire.events import (
-    EXPRESS_FLAG,
     HEADER,
-    MARK_FLAG,
     MAX_ATTRIBUTE_BYTES,
     MAX_PAYLOAD_BYTES,
     NO_DUTY,
-    SECURE_FLAG,
     Duty,
     pack_attributes,
     read_head,
