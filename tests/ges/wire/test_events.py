@@ -76,7 +76,7 @@ def test_garbage_raises_nothing_but_codec_errors(body: bytes) -> None:
         packed(sequence=0),
         packed(sequence=MAX_SEQUENCE + 1),
         packed(incarnation=MAX_COUNT + 1),
-        bytes([0, SECURE_FLAG | EXPRESS_FLAG]) + packed()[2:],
+        bytes([0, 0, 0, SECURE_FLAG | EXPRESS_FLAG]) + packed()[4:],
     ],
     ids=[
         "half a header",
