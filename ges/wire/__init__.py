@@ -6,7 +6,7 @@ Events
     names its path), ``groups`` (who serves which queue group), ``levels`` (which units it is for),
     ``realms`` (how far it goes), ``names`` (of the clients that it is for), ``replies`` (where the
     reply to a request goes), ``delivered`` (what a subscriber gets), ``trace_context`` (the trace
-    that an event belongs to).
+    that an event belongs to), ``attributes`` (names and typed values).
 Subscriptions
     ``asked`` (all that one may ask for, as one value).
 Messages

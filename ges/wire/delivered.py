@@ -11,12 +11,13 @@ or more, just as they came::
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from types import MappingProxyType
 
 import msgspec
 
+from ges.wire.attributes import Attributes, read_attributes
 from ges.wire.event_flags import (
     ALONE_FLAGS,
     AT_MOST_ONCE_FLAG,
@@ -32,7 +33,6 @@ from ges.wire.event_flags import (
     extension_bytes,
 )
 from ges.wire.events import (
-    ATTRIBUTES,
     BUDGET,
     CORRELATION_BYTES,
     STAMP,
@@ -50,7 +50,7 @@ MAX_MATCHES = 1024  #: subscriptions of one client served by one delivery
 ALIKE = 256  #: events of one size that are decoded at once, at most
 PROBE = 8  #: at least: the last of so many shows whether there are more of them
 
-_NONE: Mapping[str, str] = MappingProxyType({})
+_NONE: Attributes = MappingProxyType({})
 
 #: Frame header and event header in one, but for what concerns brokers alone.
 _DELIVERED = struct.Struct("!IHIB35x16sQQQBBBBHH")
@@ -68,7 +68,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
     topic: str
     payload: bytes
-    attributes: Mapping[str, str]
+    attributes: Attributes  #: text, integers, floats and booleans by name
     link_class: LinkClass
     publisher: str  #: uid
     sequence: int
@@ -230,7 +230,7 @@ def _read_event(
     event = Event(
         data[topic_at:attributes_at].decode(),
         data[payload_at:end],
-        ATTRIBUTES.decode(data[attributes_at:payload_at]) if attributes else _NONE,
+        read_attributes(data[attributes_at:payload_at]) if attributes else _NONE,
         _CLASSES[flags & _CLASS_FLAGS],
         who.hex(),
         sequence,

@@ -18,6 +18,7 @@ from itertools import accumulate, pairwise
 
 import msgspec
 
+from ges.wire.attributes import read_attributes
 from ges.wire.event_flags import (
     ALONE_FLAGS,
     CLIENT_FLAGS,
@@ -44,7 +45,6 @@ from ges.wire.events import (
     STAMP,
     Duty,
     Head,
-    check_attributes,
     pack_front,
     read_head,
 )
@@ -277,14 +277,21 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         return frames
 
 
-def event_runs(data: bytes, bounds: list[int]) -> Iterator[EventRun]:
+def event_runs(
+    data: bytes, bounds: list[int], *, with_attributes: bool = True
+) -> Iterator[EventRun]:
     """Yield the runs of the event frames between ``bounds``; all that they say is read and checked.
+
+    ``with_attributes``: what is wrong with attributes is an error; else the caller looks at
+    :func:`attribute_problem`.
 
     Raises:
         CodecError: a frame is malformed, in whatever part of it; after the runs before it.
     """
     for run in _cut(data, bounds):
-        check_run(run)
+        if with_attributes and (problem := attribute_problem(run)) is not None:
+            raise CodecError(problem)
+        _check_readers(run)
         yield run
 
 
@@ -295,26 +302,31 @@ def read_event(body: bytes) -> Head:
         CodecError: it is malformed, in whatever part of it.
     """
     run = EventRun(read_head(body), body, [-FRAME_HEADER.size, len(body)], 1)
-    check_run(run)
+    if (problem := attribute_problem(run)) is not None:
+        raise CodecError(problem)
+    _check_readers(run)
     return run.head
 
 
-def check_run(run: EventRun) -> None:
-    """Read what is behind the headers of events that have come; of most there is nothing.
+def attribute_problem(run: EventRun) -> str | None:
+    """Return what is wrong with the attributes of events that have come; mostly there are none."""
+    if run.head.attribute_bytes:
+        try:
+            for packed in set(run.attributes()):  # mostly those of a run are alike
+                read_attributes(packed)
+        except CodecError as error:
+            return str(error)
+    return None
+
+
+def _check_readers(run: EventRun) -> None:
+    """Read for whom of all subscribers an event is that is for named ones, or for groups.
 
     Raises:
         CodecError: it makes no sense.
     """
-    head = run.head
-    if head.attribute_bytes:
-        for packed in set(run.attributes()):  # mostly those of a run are alike
-            check_attributes(packed)
-    if head.is_named or head.flags & GROUPS_FLAG:
-        _check_readers(run)
-
-
-def _check_readers(run: EventRun) -> None:
-    """Read for whom of all subscribers a single event is: for named ones, or for groups."""
+    if not run.head.flags & (NAMED_FLAG | GROUPS_FLAG):
+        return
     head, data, end = run.head, run.data, run.bounds[1]
     at = run.bounds[0] + FRAME_HEADER.size + run.payload_at
     if head.is_named:

@@ -31,7 +31,7 @@ and the rest is as the publisher wrote it::
     83 u8  more           words of 8 bytes behind the extensions that this version does not know
     84 u16 topic bytes
     86 u16 attribute bytes
-    88 extensions | more words | topic (UTF-8) | attributes (msgpack map) | payload
+    88 extensions | more words | topic (UTF-8) | attributes (:mod:`ges.wire.attributes`) | payload
 
 Extensions stand in the order of their bits. That of an express event is::
 
@@ -53,12 +53,13 @@ and that of an event that ends::
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
 
+from ges.wire.attributes import MAX_ATTRIBUTE_BYTES
 from ges.wire.event_flags import (
     AGAIN_FLAG,
     AT_MOST_ONCE_FLAG,
@@ -106,7 +107,6 @@ MAX_PRIORITY = 9
 MAX_SHAPE = 4  #: levels of units, the broker's included
 CORRELATION_BYTES = 16
 MAX_PAYLOAD_BYTES = 1024 * 1024
-MAX_ATTRIBUTE_BYTES = 4096
 
 BUDGET = struct.Struct("!II")  #: of an express event: budget and what is spent of it
 BUDGET_AT = HEADER.size  #: in the body of its frame
@@ -127,9 +127,6 @@ _ANY = KNOWN_FLAGS & ~(SECURE_FLAG | FLOOD_FLAG | EXPRESS_FLAG | ROUGH_FLAG | LA
 
 _SECURE, _EXPRESS = LinkClass.SECURE, LinkClass.EXPRESS
 _CLASSES = {0: LinkClass.NORMAL, SECURE_FLAG: _SECURE, EXPRESS_FLAG: _EXPRESS}
-
-ATTRIBUTES = msgspec.msgpack.Decoder(dict[str, str])
-_encoder = msgspec.msgpack.Encoder()
 
 
 #: Who numbers its events, in which incarnation, and of which class: each has its own numbers.
@@ -279,35 +276,6 @@ def layout_alike(end_bytes: int, payload_bytes: int) -> struct.Struct:
     It is start | sequence | time | max hops to topic | payload; starts and ends are the same.
     """
     return struct.Struct(f"!{START_BYTES}sQQ{end_bytes}s{payload_bytes}s")
-
-
-def pack_attributes(attributes: Mapping[str, str] | None) -> bytes:
-    """Encode attributes.
-
-    Raises:
-        ConfigError: they take more than 4096 bytes, or are not all text.
-    """
-    if not attributes:
-        return b""
-    for key, value in attributes.items():
-        if not (isinstance(key, str) and isinstance(value, str)):
-            raise ConfigError(f"attribute {key!r}: {value!r} is not text; names and values are str")
-    packed = _encoder.encode(dict(attributes))
-    if len(packed) > MAX_ATTRIBUTE_BYTES:
-        raise ConfigError(f"attributes take {len(packed)} bytes, {MAX_ATTRIBUTE_BYTES} are allowed")
-    return packed
-
-
-def check_attributes(packed: bytes) -> None:
-    """Check the attributes of an event as it comes in; no broker looks at them afterwards.
-
-    Raises:
-        CodecError: these are no attributes.
-    """
-    try:
-        ATTRIBUTES.decode(packed)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CodecError(f"attributes: {error}") from None
 
 
 class Options(NamedTuple):

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from ges.wire.attributes import MAX_ATTRIBUTE_BYTES
 from ges.wire.event_flags import (
     CORRELATION_FLAG,
     EXPIRES_FLAG,
@@ -25,7 +26,7 @@ from ges.wire.event_flags import (
     RETAIN_FLAG,
     STORED_FLAG,
 )
-from ges.wire.events import HEADER, MAX_ATTRIBUTE_BYTES, MAX_PAYLOAD_BYTES, WORD_BYTES
+from ges.wire.events import HEADER, MAX_PAYLOAD_BYTES, WORD_BYTES
 from ges.wire.groups import Serving
 from ges.wire.levels import UPPER_BYTES
 from ges.wire.names import pack_names

@@ -209,7 +209,7 @@ def test_an_event_that_makes_no_sense_is_left_out_and_the_broker_stays(
     bodies = [
         packed(sequence=1, payload=b"1"),
         packed(sequence=2, attributes=b"\xc1"),
-        packed(sequence=3, attributes=b"\x81\xa1k\x01"),
+        packed(sequence=3, attributes=b"\x81\xa1k\xc0"),
         packed(sequence=4, topic=b"\xff"),
         packed(sequence=5)[:80],
         packed(sequence=MAX_SEQUENCE + 1),

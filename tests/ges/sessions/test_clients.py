@@ -21,6 +21,7 @@ from ges.client import connect
 from ges.matching.asks import ask_for
 from ges.sessions import clients
 from ges.wire.asked import Ask
+from ges.wire.attributes import pack_attributes
 from ges.wire.client_messages import (
     CLIENT_CODEC,
     Accepted,
@@ -508,3 +509,37 @@ async def test_an_empty_event_frame_is_a_protocol_error_and_no_fault_of_ours(
         assert await client.is_cut_off()
     assert broker.driver.counters["protocol_errors"] == 1
     assert broker.driver.counters["internal_errors"] == 0
+
+
+ODD_ATTRIBUTES = {
+    "no map": b"\xc1",
+    "nothing": b"\x81\xa1a\xc0",
+    "no number": b"\x81\xa1a\xcb\x7f\xf8" + bytes(6),
+    "too large": b"\x81\xa1a\xcf" + b"\xff" * 8,
+}
+
+
+@pytest.mark.parametrize("attributes", ODD_ATTRIBUTES.values(), ids=ODD_ATTRIBUTES)
+async def test_an_event_with_odd_attributes_is_refused_and_its_client_goes_on(
+    broker: Broker, attributes: bytes
+) -> None:
+    """Also where those before and behind it in the same write are in order."""
+    good = pack_attributes({"a": 1})
+    async with (
+        connect(broker.url) as other,
+        other.subscribe("a") as events,
+        raw(broker) as client,
+    ):
+        frames = [
+            frame(EVENT, event(number, attributes=packed, payload=b"%d" % number))
+            for number, packed in enumerate((good, attributes, good), start=1)
+        ]
+        await client.stream.send_all(b"".join(frames))
+        with trio.fail_after(DEADLINE_SECONDS):
+            found = [await anext(events), await anext(events)]
+            while not isinstance(said := await client.hear(), EventRefused):
+                assert said is not None
+    assert [each.payload for each in found] == [b"1", b"3"]
+    assert said.sequence == 2
+    assert "attribute" in said.reason
+    assert broker.driver.counters["protocol_errors"] == 0

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ges.wire.attributes import pack_attributes
 from ges.wire.event_flags import GROUPS_FLAG, MARK_FLAG, NAMED_FLAG, STORED_FLAG
 from ges.wire.event_runs import RUN_BYTES, EventRun, event_runs, read_event
 from ges.wire.events import (
@@ -16,7 +17,6 @@ from ges.wire.events import (
     NO_DUTY,
     Duty,
     Head,
-    pack_attributes,
     pack_event,
     pack_express,
     pack_front,

@@ -10,14 +10,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from ges.wire.attributes import MAX_ATTRIBUTE_BYTES, pack_attributes
 from ges.wire.event_flags import EXPRESS_FLAG, MARK_FLAG, SECURE_FLAG
 from ges.wire.events import (
     HEADER,
-    MAX_ATTRIBUTE_BYTES,
     MAX_PAYLOAD_BYTES,
     NO_DUTY,
     Duty,
-    pack_attributes,
     read_head,
 )
 from ges.wire.topics import MAX_TOPIC_BYTES
