@@ -194,7 +194,7 @@ async def test_retained_events_for_queue_groups_are_kept_as_they_were_published(
 async def test_a_stamp_far_ahead_is_refused_and_the_value_can_be_replaced(
     brokers: Brokers,
 ) -> None:
-    """A broker on the ring forges the largest stamp that a frame may have; then somebody publishes."""
+    """A broker forges the largest stamp that a frame may have; then somebody publishes."""
     liar, other = await brokers.ring_of(2)
     body = pack_event(False, b"f" * 16, 1, 1, 0, b"home/door", b"", b"forged", retain=True)
     await until(lambda: other.stack.node.gateways.slot is not None)
