@@ -27,11 +27,11 @@ from ges.topology.survey_part import Misled
 from ges.units.facts import Addressed, UnitsChanged
 from ges.units.mailbox import AllAsked, AskAll, Mailed
 from ges.units.post import ANYBODY, Mail
+from ges.wire.asked import Ask
 from ges.wire.client_messages import Level
 from ges.wire.directory_messages import Holder, NameWrong
 from ges.wire.event_runs import EventRun, event_runs, read_event
 from ges.wire.events import DEFAULT_BUDGET_US, Head
-from ges.wire.profile_messages import Interest
 from ges.wire.recall_messages import PastDone, PastWanted
 from ges.wire.source_route import read_route
 from ges.wire.topics import KnownTopics
@@ -385,7 +385,7 @@ class Stack:
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
-    def _wanted_here(self) -> Iterable[Interest]:
+    def _wanted_here(self) -> Iterable[Ask]:
         """Return what the clients of this broker want."""
         return self.node.profiles.exchange.interests_by_key.values()
 

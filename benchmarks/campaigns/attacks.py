@@ -15,6 +15,7 @@ from functools import partial
 import trio
 
 from benchmarks.stage import greetings
+from ges.wire.asked import Ask
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import CLIENT_CODEC, KeepAlive, StatusRequest, Subscribe, Unsubscribe
 from ges.wire.events import pack_event
@@ -114,7 +115,7 @@ def client_session(rng: random.Random) -> list[bytes]:
     ]
     return [
         GREETINGS.encode(hello),
-        CLIENT_CODEC.encode(Subscribe(1, "attack/+", None)),
+        CLIENT_CODEC.encode(Subscribe(1, Ask("attack/+"))),
         *(frame(EVENT, event) for event in events),
         CLIENT_CODEC.encode(KeepAlive(7, answer=False)),
         CLIENT_CODEC.encode(StatusRequest()),
@@ -304,7 +305,7 @@ async def many_filters(target: Target, rng: random.Random, count: int) -> int:
         hello = GREETINGS.encode(client_hello(rng))
         deep = "/".join("abcdefgh" for _ in range(63))
         filters = (
-            Subscribe(number, f"{rng.randrange(10**6)}/{deep}", None) for number in range(1000)
+            Subscribe(number, Ask(f"{rng.randrange(10**6)}/{deep}")) for number in range(1000)
         )
         return hello + b"".join(CLIENT_CODEC.encode(one) for one in filters)
 

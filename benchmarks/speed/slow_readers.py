@@ -37,6 +37,7 @@ from benchmarks.speed.events import line_of, running_process
 from benchmarks.stage.greetings import client_hello
 from benchmarks.stage.waiting import FIND_SECONDS
 from ges.client import connect
+from ges.wire.asked import Ask
 from ges.wire.client_messages import CLIENT_CODEC, KeepAlive, Subscribe
 from overlay.address import parse_url
 from overlay.net.connection import BROKEN
@@ -219,7 +220,7 @@ async def _stay(
         with contextlib.suppress(*BROKEN):
             async with await trio.open_tcp_stream(address.host, address.port) as stream:
                 await stream.send_all(GREETINGS.encode(client_hello(secret)))
-                await stream.send_all(CLIENT_CODEC.encode(Subscribe(1, "#", None)))
+                await stream.send_all(CLIENT_CODEC.encode(Subscribe(1, Ask("#"))))
                 await stream.receive_some(1)
                 if not is_told:
                     task_status.started()

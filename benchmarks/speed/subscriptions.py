@@ -27,6 +27,7 @@ from benchmarks.arguments import above, at_least, listed, one_of
 from benchmarks.report import Bars, print_line
 from benchmarks.speed.events import line_of, publisher, running_process
 from benchmarks.stage.greetings import client_hello
+from ges.matching.asks import ask_for
 from ges.wire.client_messages import (
     CLIENT_CODEC,
     KeepAlive,
@@ -142,7 +143,7 @@ async def _attach(url: str, host: str, secret: bytes, kind: str, filters: int) -
 def _subscription(kind: str, number: int, variant: int) -> bytes:
     """Return the request of one client for a subscription."""
     text = {"others": NAMES[variant], "same": TOPIC, "wild": "+"}[kind]
-    return CLIENT_CODEC.encode(Subscribe(number, text, LinkClass.EXPRESS))
+    return CLIENT_CODEC.encode(Subscribe(number, ask_for(text, LinkClass.EXPRESS)))
 
 
 async def _read(stream: trio.SocketStream) -> None:

@@ -30,7 +30,7 @@ batch, not once an event, and ``publish`` once in a while.
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from secrets import token_bytes
 from time import time_ns
@@ -50,6 +50,8 @@ from ges.errors import (
     SpreadRefused,
     SubscribeRefused,
 )
+from ges.matching.asks import ask_for
+from ges.wire.attributes import Attributes, pack_attributes
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.delivered import Event
 from ges.wire.drill_messages import Drilled, Question
@@ -59,7 +61,6 @@ from ges.wire.events import (
     SPENT_AT,
     Options,
     checked_options,
-    pack_attributes,
 )
 from ges.wire.names import check_name, name_filter
 from ges.wire.operator_messages import (
@@ -148,7 +149,7 @@ class Client:
         topic: str,
         payload: bytes = b"",
         *,
-        attributes: Mapping[str, str] | None = None,
+        attributes: Attributes | None = None,
         link_class: LinkClass = LinkClass.NORMAL,
         confirm: bool = False,
         park: float = 0.0,
@@ -186,10 +187,10 @@ class Client:
             TopicError: the topic is malformed.
             TraceparentError: ``traceparent`` is none.
             ConfigError: the payload is not bytes (text has to be encoded); payload or attributes
-                are too large; attributes are not text; the budget is no such time; ``ttl``,
-                ``max_hops``, ``priority``, ``correlation``, ``realm`` or ``link_class`` is none;
-                ``retain`` or ``ttl`` are asked for an express event; or ``park`` is negative, more
-                than MAX_PARK_SECONDS, or asked for an event that is not secure.
+                are too large; an attribute is of no type that there is; the budget is no such time;
+                ``ttl``, ``max_hops``, ``priority``, ``correlation``, ``realm`` or ``link_class`` is
+                none; ``retain`` or ``ttl`` are asked for an express event; or ``park`` is negative,
+                more than MAX_PARK_SECONDS, or asked for an event that is not secure.
             ClientClosed: the client's block has ended.
             PublishRefused: the broker refused this event or an earlier one; nobody got it. So it
                 does where one of the names in ``to`` is that of no client.
@@ -229,7 +230,7 @@ class Client:
         self,
         topic: str,
         payload: bytes,
-        attributes: Mapping[str, str] | None,
+        attributes: Attributes | None,
         link_class: LinkClass,
         park: float,
         budget: float | None,
@@ -360,7 +361,7 @@ class Client:
         payload: bytes = b"",
         *,
         timeout: float = REQUEST_SECONDS,
-        attributes: Mapping[str, str] | None = None,
+        attributes: Attributes | None = None,
         link_class: LinkClass = LinkClass.NORMAL,
         budget: float | None = None,
         priority: int = 0,
@@ -399,7 +400,7 @@ class Client:
         self,
         topic: str,
         payload: bytes,
-        attributes: Mapping[str, str] | None,
+        attributes: Attributes | None,
         link_class: LinkClass,
         budget: float | None,
         options: Options,
@@ -432,7 +433,7 @@ class Client:
         event: Event,
         payload: bytes = b"",
         *,
-        attributes: Mapping[str, str] | None = None,
+        attributes: Attributes | None = None,
         confirm: bool = False,
     ) -> None:
         """Answer a request: the client that has published ``event`` gets this, and nobody else.
@@ -485,10 +486,9 @@ class Client:
             check_queue(queue)
         if link_class is not None:
             link_class = link_class_of(link_class)
-        level = realm_named(realm)
+        ask = ask_for(text, link_class, queue, realm=realm_named(realm))
         self._number += 1
-        loop = self._attachment.loop
-        subscription = Subscription(loop, self._number, text, link_class, queue, level)
+        subscription = Subscription(self._attachment.loop, self._number, ask)
         reason = await self._attachment.subscribe(subscription)
         if reason is not None:
             raise SubscribeRefused(why_refused(text, reason))

@@ -142,8 +142,7 @@ class ClientCore:
     def subscribe(self, subscription: Subscription) -> None:
         """Ask for a subscription, here and wherever we are attached later."""
         number = subscription.number
-        about = subscription.filter, subscription.link_class, subscription.queue
-        request = Subscribe(number, *about, realm=subscription.realm)
+        request = Subscribe(number, subscription.ask)
         self.state.request(request)
         self._subscriptions[number] = subscription
         self._await_activity(subscription)
@@ -220,11 +219,11 @@ class ClientCore:
         """Ask the broker for subscriptions, if it can serve them."""
         lack = ""
         if isinstance(request, Subscribe):
-            if request.queue is not None and not self.state.takes_queues:
+            if request.ask.group is not None and not self.state.takes_queues:
                 lack = "queue groups"
-            elif request.realm < Realm.ALL and not self.state.takes_realms:
+            elif request.ask.realm < Realm.ALL and not self.state.takes_realms:
                 lack = "realms"
-            elif is_name_filter(request.filter) and not self.state.takes_names:
+            elif is_name_filter(request.ask.filter) and not self.state.takes_names:
                 lack = "named clients"
         if isinstance(request, Subscribe) and lack:
             problem = f"{self.state.url}: this broker has no {lack}; it is of an earlier version"

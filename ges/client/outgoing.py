@@ -17,23 +17,26 @@ from itertools import chain, repeat
 from itertools import count as count_from
 from typing import NamedTuple
 
-from ges.wire.events import (
+from ges.wire.event_flags import (
     AGAIN_FLAG,
     EXPIRES_FLAG,
     EXPRESS_FLAG,
+    SECURE_FLAG,
+    extension_at,
+)
+from ges.wire.events import (
     FLAGS_AT,
     HEADER,
+    MILLIS_AT,
     PUBLISHED_AT,
-    SECURE_FLAG,
     SEQUENCE_AT,
     STAMP,
-    TARGET_AT,
     Options,
     layout_alike,
     pack_event,
     pack_express,
-    topic_offset,
 )
+from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 from overlay.wire.frames import EVENT, LENGTH_COVERS, PROTOCOL_VERSION, frame
 from overlay.wire.frames import HEADER as FRAME_HEADER
@@ -46,14 +49,14 @@ NANOS_PER_MILLI = 1_000_000
 
 _FLAGS = {LinkClass.NORMAL: 0, LinkClass.SECURE: SECURE_FLAG, LinkClass.EXPRESS: EXPRESS_FLAG}
 _PARK = struct.Struct("!I")  #: for how many milliseconds an event may be parked ...
-_PARK_AT = FRAME_HEADER.size + TARGET_AT  #: ... and where that stands in a frame
-_FLAGS_OF = struct.Struct("!H")
+_PARK_AT = FRAME_HEADER.size + MILLIS_AT  #: ... and where that stands in a frame
+_FLAGS_OF = struct.Struct("!I")
 _FLAGS_AT = FRAME_HEADER.size
 _PUBLISHED = struct.Struct("!Q")
 _PUBLISHED_AT = FRAME_HEADER.size + PUBLISHED_AT
 _SEQUENCE_AT = FRAME_HEADER.size + SEQUENCE_AT
 _LENGTH = struct.Struct("!I")
-_START = struct.Struct("!BBH34x16sQ")  #: from the version to the incarnation
+_START = struct.Struct("!BBI36x16sQ")  #: from the version to the incarnation
 
 
 class OutgoingStream:
@@ -168,7 +171,7 @@ class OutgoingStream:
                     (published,) = _PUBLISHED.unpack_from(marked, _PUBLISHED_AT)
                     left = park_ms - max(0, now - published) // NANOS_PER_MILLI
                     _PARK.pack_into(marked, _PARK_AT, max(1, left))  # 0 would be: not to be parked
-                if marked[_FLAGS_AT] & EXPIRES_FLAG >> 8:
+                if _FLAGS_OF.unpack_from(marked, _FLAGS_AT)[0] & EXPIRES_FLAG:
                     _shorten(marked, now)
                 yield bytes(marked)
 
@@ -205,7 +208,7 @@ class OutgoingStream:
             self._known.clear()
         head = PROTOCOL_VERSION, EVENT, _FLAGS[self.link_class]
         start = _START.pack(*head, self._publisher, self._incarnation)
-        end = struct.pack("!BBHH", 0, 0, len(topic), 0) + topic
+        end = struct.pack("!BBBBHH", 0, 0, Realm.ALL, 0, len(topic), 0) + topic
         layout = struct.Struct(f"!I{len(start)}sQQ{len(end)}s")
         size = LENGTH_COVERS + HEADER.size + len(topic)
         known = self._known[topic] = _Topic(layout.pack, size, start, end)
@@ -215,7 +218,7 @@ class OutgoingStream:
 def _shorten(marked: bytearray, now: int) -> None:
     """Let an event that ends have what is left of its time at ``now`` (unix time, ns)."""
     (flags,) = _FLAGS_OF.unpack_from(marked, _FLAGS_AT)
-    at = FRAME_HEADER.size + topic_offset(flags) - STAMP.size
+    at = FRAME_HEADER.size + HEADER.size + extension_at(EXPIRES_FLAG, flags)
     (ttl_ms,) = STAMP.unpack_from(marked, at)
     (published,) = _PUBLISHED.unpack_from(marked, _PUBLISHED_AT)
     STAMP.pack_into(marked, at, max(1, ttl_ms - max(0, now - published) // NANOS_PER_MILLI))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ges.client.loop import Flag, Loop
 from ges.client.subscription import Subscription
 from ges.errors import EventError, NoResponders, PublishRefused
+from ges.wire.asked import Ask
 from ges.wire.delivered import Event
 from ges.wire.replies import Draw, new_correlation, new_key, reply_address
 from overlay.ids import LinkClass
@@ -98,7 +99,7 @@ class Replies(Subscription):
     """The subscription to a client's own reply address."""
 
     def __init__(self, loop: Loop, number: int, pending: PendingRequests, draw: Draw) -> None:
-        super().__init__(loop, number, pending.address(draw), None)
+        super().__init__(loop, number, Ask(pending.address(draw)))
         self.is_served = False  #: a broker has accepted it, and has not ended it since
         self.is_begun = False  #: some task is asking for it
         self._pending = pending

@@ -33,7 +33,7 @@ def resume(
     while True:
         size = count = 0
         while count < len(waiting) and size < FILTER_BYTES_EACH:
-            size += ENTRY_BYTES + len(waiting[count].filter.encode())
+            size += ENTRY_BYTES + len(waiting[count].ask.filter.encode())
             count += 1
         message = Resubscribe(
             tuple(known[:MARKS_EACH]),
@@ -50,5 +50,4 @@ def resume(
 def _resubscriptions(requests: Iterable[tuple[Subscribe, float]]) -> Iterator[Resubscription]:
     for request, seconds in requests:
         age_ms = min(MAX_AGE_MS, max(0, int((seconds + SLACK_SECONDS) * MILLIS_PER_SECOND)))
-        about = request.number, request.filter, request.link_class
-        yield Resubscription(*about, age_ms, request.realm)
+        yield Resubscription(request.number, request.ask, age_ms)

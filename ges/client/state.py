@@ -220,8 +220,8 @@ class ClientState:
             for number, request in self.requests.items()
             if self._keeps_events
             and number in self._served
-            and request.queue is None
-            and (request.realm == Realm.ALL or self.takes_realms)
+            and request.ask.group is None
+            and (request.ask.realm == Realm.ALL or self.takes_realms)
         ]
         if served:
             yield from resume(served, self.watermarks.marks())

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from ges.client.choices import level_of
 from ges.client.loop import Flag, Loop
 from ges.errors import ClientClosed, EventError, SubscribeRefused
+from ges.wire.asked import Ask
 from ges.wire.client_messages import Level
 from ges.wire.delivered import Event
 from ges.wire.realms import Realm
@@ -79,16 +80,10 @@ class Subscription:
         self,
         loop: Loop,
         number: int,
-        text: str,
-        link_class: LinkClass | None,
-        queue: str | None = None,
-        realm: Realm = Realm.ALL,
+        ask: Ask,
     ) -> None:
         self.number = number
-        self.filter = text
-        self.link_class = link_class
-        self.queue = queue  #: the queue group that it is in
-        self.realm = realm  #: only events published in the same unit of that level
+        self.ask = ask
         self.active = Activity(loop)
         self.dropped = 0  #: events thrown away because this was not read fast enough
         self._events: deque[Event] = deque(maxlen=MAX_UNREAD)
@@ -96,6 +91,26 @@ class Subscription:
         self._arrived = loop.event()
         self._closed = False
         self._refusal: str | None = None
+
+    @property
+    def filter(self) -> str:
+        """The filter of the topics that it is for."""
+        return self.ask.filter
+
+    @property
+    def link_class(self) -> LinkClass | None:
+        """The only class of events that it is for; None: all."""
+        return self.ask.only
+
+    @property
+    def queue(self) -> str | None:
+        """The queue group that it is in."""
+        return self.ask.group
+
+    @property
+    def realm(self) -> Realm:
+        """Only events published in the same unit of that level."""
+        return Realm(self.ask.realm)
 
     async def wait_active(self, level: Level = Level.SYSTEM) -> None:
         """Wait until it is active, so far; the same as :meth:`Activity.wait`."""

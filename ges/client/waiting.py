@@ -145,7 +145,7 @@ class Waiting(ABC):
 
     async def subscribe(self, subscription: Subscription) -> str | None:
         """Subscribe here and wherever we are attached later; returns why not, or None."""
-        if subscription.link_class is LinkClass.SECURE and not self.state.secure:
+        if subscription.ask.only is LinkClass.SECURE and not self.state.secure:
             # Not even the filter may go over a plain hop.
             return "the hop to the broker is not secure; attach over chordals:// with an identity"
         self.core.subscribe(subscription)

@@ -18,6 +18,7 @@ from ges.broker import Broker
 from ges.client import Client, connect
 from ges.errors import SubscribeRefused
 from ges.http.answers import NextBlock, server_sent
+from ges.wire.attributes import Attribute
 from ges.wire.delivered import Event
 from overlay.errors import ChordalError
 from overlay.ids import LinkClass
@@ -40,7 +41,7 @@ class EventPicture(msgspec.Struct, frozen=True, omit_defaults=True):
     size: int  #: bytes of the whole payload
     text: str | None = None  #: its beginning, where it is text
     base64: bytes | None = None  #: the same where it is not
-    attributes: dict[str, str] = {}
+    attributes: dict[str, Attribute] = {}
 
 
 @asynccontextmanager

@@ -38,6 +38,7 @@ from ges.mqtt.reasons import SUBSCRIPTION_FAILED, Reason
 from ges.mqtt.shared import split_share
 from ges.mqtt.wishes import Wishes, code_of
 from ges.sessions.intake import TOO_LARGE
+from ges.wire.asked import Ask
 from ges.wire.client_messages import (
     CLIENT_CODEC,
     Accepted,
@@ -215,7 +216,7 @@ class Gateway:
             number, is_new = self._wishes.want(answer, at, wish, packet.identifier)
             # Who shares a subscription gets no retained values: MQTT 5, section 4.8.2.
             with_values = group is None and (wish.handling == 0 or (wish.handling == 1 and is_new))
-            self._say(Subscribe(number, text, None, group, with_values))
+            self._say(Subscribe(number, Ask(text, group=group), with_values))
         self._answer_subscribers()
 
     def _on_unsubscribe(self, packet: UnsubscribePacket) -> None:

@@ -20,8 +20,9 @@ from ges.mqtt.codec import wrong
 from ges.mqtt.packets import Publish
 from ges.mqtt.properties import NONE, Properties, Property, Value
 from ges.mqtt.reasons import Reason
+from ges.wire.attributes import attribute_text, pack_attributes
 from ges.wire.delivered import Event
-from ges.wire.events import CORRELATION_BYTES, MAX_TTL_MS, pack_attributes, pack_event
+from ges.wire.events import CORRELATION_BYTES, MAX_TTL_MS, pack_event
 from ges.wire.topics import check_topic
 from overlay.errors import ConfigError
 
@@ -112,7 +113,7 @@ def with_rest(message: Publish, ends_ms: int, now_ms: int) -> Publish:
 def properties_of(event: Event) -> Properties:
     """Return the properties of the message that an event becomes, but for when it ends."""
     values: dict[Property, Value] = {}
-    attributes = event.attributes
+    attributes = {name: attribute_text(value) for name, value in event.attributes.items()}
     correlation = event.correlation
     if event.reply_to:
         values[Property.RESPONSE_TOPIC] = event.reply_to

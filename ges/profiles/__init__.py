@@ -1,8 +1,8 @@
-"""Who wants what: the interests of each broker's clients, and what all know of them. Pure.
+"""Who wants what: the asks of each broker's clients, and what all know of them. Pure.
 
 One broker
-    ``interest`` (something asked for, and what covers what), ``covering`` (a set that knows what
-    covers what), ``merging`` (what is too large), ``profile`` (a broker's own, with versions).
+    ``covering`` (a set of asks that knows what covers what), ``merging`` (what is too large),
+    ``profile`` (a broker's own, with versions).
 The cluster
     ``telling`` (when to tell of changes, and who has taken them), ``held`` (the profiles of the
     others), ``exchange`` (all of it at one broker), ``activity`` (when a subscription is active),

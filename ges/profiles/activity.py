@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ges.profiles.profile import Profile
-from ges.wire.profile_messages import Interest
+from ges.wire.asked import Ask
 from overlay.machine import Fact
 
 K = TypeVar("K", bound=Hashable)
@@ -34,14 +34,14 @@ class Activity(Generic[K]):
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         #: With the count of the version that must be taken; None: that version is not made yet.
-        self._waiting: dict[K, tuple[Interest, int | None]] = {}
+        self._waiting: dict[K, tuple[Ask, int | None]] = {}
         self._by_count: dict[int | None, dict[K, None]] = {}  #: ordered sets
 
     def __len__(self) -> int:
         """Return how many subscriptions are not active yet."""
         return len(self._waiting)
 
-    def wait(self, key: K, interest: Interest) -> None:
+    def wait(self, key: K, interest: Ask) -> None:
         """A subscription begins; the profile has its interest already."""
         self.forget(key)
         count = self._profile.since(interest)

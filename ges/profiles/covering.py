@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ges.profiles.interest import Engine, covers
-from ges.wire.profile_messages import Interest
+from ges.matching.asks import covers
+from ges.wire.asked import Ask
 from ges.wire.topics import ONE, REST
 
 
@@ -18,7 +18,7 @@ class _Level:
 
     def __init__(self) -> None:
         self.children: dict[str, _Level] = {}
-        self.here: dict[Interest, None] = {}  # an ordered set
+        self.here: dict[Ask, None] = {}  # an ordered set
 
 
 class CoverTree:
@@ -26,26 +26,26 @@ class CoverTree:
 
     def __init__(self) -> None:
         self._root = _Level()
-        self._others: dict[Interest, None] = {}  #: whose filters are no topic filters
+        self._others: dict[Ask, None] = {}  #: for all topics
         self._size = 0
 
     def __len__(self) -> int:
         """Return how many interests are in it."""
         return self._size
 
-    def __contains__(self, interest: Interest) -> bool:
+    def __contains__(self, interest: Ask) -> bool:
         """Say whether an interest is in it."""
-        if interest.engine != Engine.TOPICS:
+        if interest.is_everything:
             return interest in self._others
         level: _Level | None = self._root
         for name in interest.filter.split("/"):
             level = level.children.get(name) if level is not None else None
         return level is not None and interest in level.here
 
-    def add(self, interest: Interest) -> None:
+    def add(self, interest: Ask) -> None:
         """Put an interest in that is not in it."""
         self._size += 1
-        if interest.engine != Engine.TOPICS:
+        if interest.is_everything:
             self._others[interest] = None
             return
         level = self._root
@@ -53,10 +53,10 @@ class CoverTree:
             level = level.children.setdefault(name, _Level())
         level.here[interest] = None
 
-    def remove(self, interest: Interest) -> None:
+    def remove(self, interest: Ask) -> None:
         """Take an interest out that is in it."""
         self._size -= 1
-        if interest.engine != Engine.TOPICS:
+        if interest.is_everything:
             del self._others[interest]
             return
         path = [self._root]
@@ -71,26 +71,26 @@ class CoverTree:
                 break
             del parent.children[name]
 
-    def covering(self, interest: Interest) -> Iterator[Interest]:
+    def covering(self, interest: Ask) -> Iterator[Ask]:
         """Yield those that cover an interest, but for itself."""
         found = [*self._others]
-        if interest.engine == Engine.TOPICS:
+        if not interest.is_everything:
             _collect_wider(self._root, interest.filter.split("/"), 0, found)
         return (wide for wide in found if wide != interest and covers(wide, interest))
 
-    def covered(self, interest: Interest) -> list[Interest]:
+    def covered(self, interest: Ask) -> list[Ask]:
         """Return those that an interest covers, but for itself."""
-        found: list[Interest] = []
-        if interest.engine == Engine.TOPICS:
+        found: list[Ask] = []
+        if not interest.is_everything:
             _collect_narrower(self._root, interest.filter.split("/"), 0, found)
         else:
             found += self._others
-        if interest.engine == Engine.EVERYTHING:
+        if interest.is_everything:
             _collect_all(self._root, found)
         return [narrow for narrow in found if narrow != interest and covers(interest, narrow)]
 
 
-def _collect_wider(level: _Level, names: list[str], at: int, found: list[Interest]) -> None:
+def _collect_wider(level: _Level, names: list[str], at: int, found: list[Ask]) -> None:
     """Collect candidates; filters and their wildcards are compared as if names were a topic."""
     children = level.children
     if (rest := children.get(REST)) is not None:
@@ -104,7 +104,7 @@ def _collect_wider(level: _Level, names: list[str], at: int, found: list[Interes
         _collect_wider(child, names, at + 1, found)
 
 
-def _collect_narrower(level: _Level, names: list[str], at: int, found: list[Interest]) -> None:
+def _collect_narrower(level: _Level, names: list[str], at: int, found: list[Ask]) -> None:
     """Collect candidates: all that may match no more than ``names`` do."""
     if at == len(names):
         found += level.here
@@ -118,7 +118,7 @@ def _collect_narrower(level: _Level, names: list[str], at: int, found: list[Inte
         _collect_narrower(exact, names, at + 1, found)
 
 
-def _collect_all(level: _Level, found: list[Interest]) -> None:
+def _collect_all(level: _Level, found: list[Ask]) -> None:
     found += level.here
     for child in level.children.values():
         _collect_all(child, found)

@@ -21,18 +21,18 @@ from typing import Generic, TypeVar
 
 import msgspec
 
+from ges.matching.asks import add_marks
 from ges.profiles.activity import Active, Activity
 from ges.profiles.held import MemberProfiles, is_later
 from ges.profiles.index import ProfileIndex
-from ges.profiles.interest import add_marks
 from ges.profiles.profile import Profile
 from ges.profiles.telling import Acknowledgements, Pace
+from ges.wire.asked import Ask
 from ges.wire.profile_messages import (
     MAX_PROFILES,
     HeldProfile,
     HeldProfiles,
     HeldProfilesWanted,
-    Interest,
     ProfileDelta,
     ProfilePage,
     ProfileTaken,
@@ -92,7 +92,7 @@ class ProfileExchange(Generic[K]):
         self._is_here = False  #: this broker is a member
         self._acks = Acknowledgements()
         self._pace = Pace()
-        self._interests: dict[K, Interest] = {}
+        self._interests: dict[K, Ask] = {}
         #: Who is behind: when to ask, and for how long was waited since it was asked last; 0: it
         #: was not asked, as it may tell by itself.
         self._asked: dict[str, tuple[Nanos, Nanos]] = {}
@@ -122,7 +122,7 @@ class ProfileExchange(Generic[K]):
         return total
 
     @property
-    def interests_by_key(self) -> Mapping[K, Interest]:
+    def interests_by_key(self) -> Mapping[K, Ask]:
         """What the clients here want, by the keys of their subscriptions."""
         return self._interests
 
@@ -133,9 +133,7 @@ class ProfileExchange(Generic[K]):
 
     # ── subscriptions ─────────────────────────────────────────────────────────────────────────
 
-    def subscribe(
-        self, key: K, interest: Interest, now: Nanos
-    ) -> tuple[list[Act], list[Active[K]]]:
+    def subscribe(self, key: K, interest: Ask, now: Nanos) -> tuple[list[Act], list[Active[K]]]:
         """A client subscribes; the same key again replaces what it was for.
 
         Raises:

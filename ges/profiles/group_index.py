@@ -12,8 +12,8 @@ from collections import Counter
 from typing import NamedTuple
 
 from ges.matching.topic_filters import TopicFilters
+from ges.wire.asked import Ask
 from ges.wire.groups import group_key
-from ges.wire.profile_messages import Interest
 from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 
@@ -66,7 +66,7 @@ class GroupIndex:
         """Return the slots of the members in a group that take events of that class, as a mask."""
         return self._masks.get((link_class, key), 0)
 
-    def count(self, link_class: LinkClass, interest: Interest, slot: int, by: int) -> None:
+    def count(self, link_class: LinkClass, interest: Ask, slot: int, by: int) -> None:
         """One interest of a member is for a group, or (``by`` is -1) is no more."""
         group = group_of(interest)
         used, place = (link_class, group.key, slot), (link_class, group.key)
@@ -93,7 +93,7 @@ class GroupIndex:
             return ()
 
 
-def group_of(interest: Interest) -> Group:
+def group_of(interest: Ask) -> Group:
     """Return the group that an interest with one is for."""
     name = interest.group or ""
     key = group_key(interest.filter, name, interest.realm)

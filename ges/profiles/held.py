@@ -19,10 +19,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ges.profiles.interest import add_marks, digest_of, mark_of
+from ges.matching.asks import add_marks, digest_of, mark_of
+from ges.wire.asked import Ask
 from ges.wire.profile_messages import (
     HeldProfile,
-    Interest,
     ProfileDelta,
     ProfilePage,
     ProfileVersion,
@@ -37,10 +37,10 @@ NOTHING = ProfileVersion(0, 0)
 class Listener(Protocol):
     """Who is told what is held; :class:`ges.profiles.index.ProfileIndex`."""
 
-    def change(self, uid: str, added: Iterable[Interest], removed: Iterable[Interest]) -> None:
+    def change(self, uid: str, added: Iterable[Ask], removed: Iterable[Ask]) -> None:
         """The profile held of a member has changed so."""
 
-    def replace(self, uid: str, interests: Iterable[Interest]) -> None:
+    def replace(self, uid: str, interests: Iterable[Ask]) -> None:
         """All that is held of a member is this."""
 
     def set_behind(self, uid: str, is_behind: bool) -> None:
@@ -54,7 +54,7 @@ class _Held:
     incarnation: int
     version: ProfileVersion | None = None  #: None: the member has told nothing yet
     digest: int = 0  #: of that version, as its member says
-    interests: set[Interest] = field(default_factory=set)
+    interests: set[Ask] = field(default_factory=set)
     newest: ProfileVersion = NOTHING  #: that the member has told of
     is_greeted: bool = False  #: the member knows that this broker is there, in its present life
     is_doubtful: bool = False  #: what is held has another digest than it should
@@ -111,7 +111,7 @@ class MemberProfiles:
         held = self._held.get(uid)
         return held is not None and held.is_behind
 
-    def interests_of(self, uid: str) -> frozenset[Interest]:
+    def interests_of(self, uid: str) -> frozenset[Ask]:
         """Return what is held of a member."""
         held = self._held.get(uid)
         return frozenset(held.interests) if held is not None else frozenset()
@@ -243,7 +243,7 @@ class MemberProfiles:
         held: _Held,
         version: ProfileVersion,
         digest: int,
-        interests: set[Interest],
+        interests: set[Ask],
     ) -> None:
         held.version, held.digest, held.interests = version, digest, interests
         held.is_doubtful = False

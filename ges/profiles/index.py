@@ -15,8 +15,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from ges.matching.mask_index import MaskIndex
 from ges.profiles.group_index import GroupIndex
-from ges.profiles.interest import CLASS_BITS, Engine
-from ges.wire.profile_messages import Interest
+from ges.wire.asked import CLASS_BITS, Ask
 from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 
@@ -34,7 +33,7 @@ class ProfileIndex:
         self._uses: Counter[tuple[_Kind, str, int]] = Counter()
         self._everything: Counter[tuple[_Kind, int]] = Counter()  #: likewise, without filters
         self._all = dict.fromkeys(self._masks, 0)  #: masks of these
-        self._interests: dict[str, set[Interest]] = {}  #: by member
+        self._interests: dict[str, set[Ask]] = {}  #: by member
         self._behind: set[str] = set()
         self._slots: dict[str, int] = {}
         self._unknown = 0  #: mask of members that are behind
@@ -74,13 +73,13 @@ class ProfileIndex:
                 self._count(slot, self._interests.get(uid, ()), 1)
         self._reckon_unknown()
 
-    def interests_of(self, uid: str) -> Collection[Interest]:
+    def interests_of(self, uid: str) -> Collection[Ask]:
         """Return what is held of a member, in no order."""
         return self._interests.get(uid, ())
 
     # ── what is held of members ───────────────────────────────────────────────────────────────
 
-    def change(self, uid: str, added: Iterable[Interest], removed: Iterable[Interest]) -> None:
+    def change(self, uid: str, added: Iterable[Ask], removed: Iterable[Ask]) -> None:
         """The profile held of a member has changed so."""
         self.changes += 1
         held = self._interests.setdefault(uid, set())
@@ -94,7 +93,7 @@ class ProfileIndex:
         if not held:
             del self._interests[uid]
 
-    def replace(self, uid: str, interests: Iterable[Interest]) -> None:
+    def replace(self, uid: str, interests: Iterable[Ask]) -> None:
         """All that is held of a member is this."""
         wanted = set(interests)
         self.change(uid, wanted, self._interests.get(uid, set()) - wanted)
@@ -113,14 +112,14 @@ class ProfileIndex:
             if (slot := self._slots.get(uid)) is not None:
                 self._unknown |= 1 << slot
 
-    def _count(self, slot: int, interests: Iterable[Interest], by: int) -> None:
+    def _count(self, slot: int, interests: Iterable[Ask], by: int) -> None:
         for interest in interests:
             for link_class, bit in CLASS_BITS.items():
                 if not interest.classes & bit:
                     continue
-                if interest.engine == Engine.TOPICS and interest.group is not None:
+                if interest.group is not None:
                     self.groups.count(link_class, interest, slot, by)
-                elif interest.engine == Engine.TOPICS:
+                elif not interest.is_everything:
                     self._count_filter((link_class, interest.realm), interest.filter, slot, by)
                 else:  # of a kind that is not known here: it may want anything
                     self._count_everything((link_class, interest.realm), slot, by)

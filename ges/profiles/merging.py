@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ges.profiles.interest import Engine, everything, size_of
-from ges.wire.profile_messages import Interest
+from ges.matching.asks import everything, size_of
+from ges.wire.asked import Ask
 from ges.wire.realms import Realm
 from ges.wire.topics import REST
 
@@ -18,7 +18,7 @@ from ges.wire.topics import REST
 _Prefix = tuple[int, int, int, tuple[str, ...]]
 
 
-def merge(interests: Collection[Interest], most: int, most_bytes: int) -> set[Interest]:
+def merge(interests: Collection[Ask], most: int, most_bytes: int) -> set[Ask]:
     """Return what covers some of the interests, so that at most so many are left with it.
 
     Those with a group are left as they are, as one that is wider than what its members want would
@@ -27,13 +27,13 @@ def merge(interests: Collection[Interest], most: int, most_bytes: int) -> set[In
     Args:
         interests: a minimal set; it is minimal no more with what is returned beside it.
         most: interests that may be left.
-        most_bytes: and what they may take, as :func:`~ges.profiles.interest.size_of` says.
+        most_bytes: and what they may take, as :func:`~ges.matching.asks.size_of` says.
     """
-    left = {each for each in interests if each.group is None and each.engine == Engine.TOPICS}
+    left = {each for each in interests if each.group is None and not each.is_everything}
     fixed = [each for each in interests if each not in left]
     room, room_bytes = most - len(fixed), most_bytes - sum(map(size_of, fixed))
     size = sum(map(size_of, left))
-    made: set[Interest] = set()
+    made: set[Ask] = set()
     depth = max((each.filter.count("/") for each in left), default=0)
     while depth > 0 and (len(left) > room or size > room_bytes):
         for together in _groups(left, depth):
@@ -55,9 +55,9 @@ def merge(interests: Collection[Interest], most: int, most_bytes: int) -> set[In
     return made
 
 
-def _groups(left: set[Interest], depth: int) -> list[list[Interest]]:
+def _groups(left: set[Ask], depth: int) -> list[list[Ask]]:
     """Return those that have so many levels in front in common, the largest group first."""
-    found: dict[_Prefix, list[Interest]] = {}
+    found: dict[_Prefix, list[Ask]] = {}
     for each in left:
         levels = each.filter.split("/")
         if len(levels) > depth:
@@ -67,7 +67,7 @@ def _groups(left: set[Interest], depth: int) -> list[list[Interest]]:
     return sorted(groups, key=lambda together: (-len(together), min(e.filter for e in together)))
 
 
-def _above(interest: Interest, depth: int) -> Interest:
+def _above(interest: Ask, depth: int) -> Ask:
     levels = interest.filter.split("/")[:depth]
     text = "/".join([*levels, REST])
-    return Interest(interest.engine, text, interest.classes, None, interest.realm)
+    return Ask(text, interest.classes, None, interest.realm)

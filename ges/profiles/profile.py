@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections import Counter
 
 from ges.errors import ProfileFull
+from ges.matching.asks import add_marks, mark_of, order, size_of
 from ges.profiles.covering import CoverTree
-from ges.profiles.interest import add_marks, mark_of, order, size_of
 from ges.profiles.merging import merge
+from ges.wire.asked import Ask
 from ges.wire.profile_messages import (
     MAX_INTERESTS_TOLD,
-    Interest,
     ProfileDelta,
     ProfilePage,
     ProfileVersion,
@@ -43,29 +43,29 @@ class Profile:
         self.digest = 0  #: of that version
         self._uid = uid
         self._limit, self._limit_bytes = limit, limit_bytes
-        self._subscribers: Counter[Interest] = Counter()
+        self._subscribers: Counter[Ask] = Counter()
         self._grouped = 0
-        self._merged: set[Interest] = set()
+        self._merged: set[Ask] = set()
         self._merged_at = 0  #: how many interests were there when they were merged
         self._all = CoverTree()  #: what anybody asked for, and what is merged
-        self._since: dict[Interest, int | None] = {}  #: of all those; see :meth:`since`
-        self._fresh: list[Interest] = []  #: of all those, in no version yet
-        self._minimal: set[Interest] = set()
+        self._since: dict[Ask, int | None] = {}  #: of all those; see :meth:`since`
+        self._fresh: list[Ask] = []  #: of all those, in no version yet
+        self._minimal: set[Ask] = set()
         self._bytes = 0  #: of these
-        self._added: set[Interest] = set()  #: to these, since the last cut
-        self._removed: set[Interest] = set()
+        self._added: set[Ask] = set()  #: to these, since the last cut
+        self._removed: set[Ask] = set()
 
     def __len__(self) -> int:
         """Return how many interests others are told."""
         return len(self._minimal)
 
     @property
-    def interests(self) -> frozenset[Interest]:
+    def interests(self) -> frozenset[Ask]:
         """The profile as it is now; the next cut makes a version of it."""
         return frozenset(self._minimal)
 
     @property
-    def told(self) -> frozenset[Interest]:
+    def told(self) -> frozenset[Ask]:
         """The profile as it was cut last."""
         return frozenset((self._minimal - self._added) | self._removed)
 
@@ -79,7 +79,7 @@ class Profile:
         """Whether a cut has something to do."""
         return bool(self._added or self._removed or self._fresh)
 
-    def since(self, interest: Interest) -> int | None:
+    def since(self, interest: Ask) -> int | None:
         """Return the count from which on all versions cover what somebody asked for.
 
         None: the next cut makes that version, or nobody asked for it.
@@ -91,13 +91,13 @@ class Profile:
         """How many interests with a group there are."""
         return self._grouped
 
-    def is_wanted(self, interest: Interest) -> bool:
+    def is_wanted(self, interest: Ask) -> bool:
         """Say whether somebody has asked for just this."""
         return interest in self._subscribers
 
     # ── subscriptions ─────────────────────────────────────────────────────────────────────────
 
-    def why_full(self, interest: Interest) -> str | None:
+    def why_full(self, interest: Ask) -> str | None:
         """Return why there is no room for what somebody asks for, or None."""
         if interest.group is None or interest in self._subscribers:
             return None
@@ -108,7 +108,7 @@ class Profile:
             "which is the most; attach to another"
         )
 
-    def add(self, interest: Interest) -> None:
+    def add(self, interest: Ask) -> None:
         """Somebody asked for it.
 
         Raises:
@@ -123,7 +123,7 @@ class Profile:
             self._enter(interest)
             self._keep_small()
 
-    def remove(self, interest: Interest) -> None:
+    def remove(self, interest: Ask) -> None:
         """One of those who asked for it wants it no more."""
         if not self._subscribers[interest]:
             return
@@ -186,7 +186,7 @@ class Profile:
             for page, chunk in enumerate(chunks)
         ]
 
-    def _step(self, added: tuple[Interest, ...], removed: tuple[Interest, ...]) -> ProfileDelta:
+    def _step(self, added: tuple[Ask, ...], removed: tuple[Ask, ...]) -> ProfileDelta:
         before = self.version
         self.version = ProfileVersion(before.epoch, before.count + 1)
         for interest in added:
@@ -197,7 +197,7 @@ class Profile:
 
     # ── the minimal set ───────────────────────────────────────────────────────────────────────
 
-    def _enter(self, interest: Interest) -> None:
+    def _enter(self, interest: Ask) -> None:
         """Put in what nobody asked for before."""
         covering = list(self._all.covering(interest))
         self._all.add(interest)
@@ -214,7 +214,7 @@ class Profile:
         if since is None:
             self._fresh.append(interest)
 
-    def _leave(self, interest: Interest) -> None:
+    def _leave(self, interest: Ask) -> None:
         """Take out what nobody asks for any more; what it alone covered comes in its place."""
         self._all.remove(interest)
         del self._since[interest]
@@ -224,7 +224,7 @@ class Profile:
                 if not any(True for _ in self._all.covering(narrow)):
                     self._put(narrow)
 
-    def _put(self, interest: Interest) -> None:
+    def _put(self, interest: Ask) -> None:
         self._minimal.add(interest)
         self._bytes += size_of(interest)
         if interest in self._removed:
@@ -232,7 +232,7 @@ class Profile:
         else:
             self._added.add(interest)
 
-    def _drop(self, interest: Interest) -> None:
+    def _drop(self, interest: Ask) -> None:
         self._minimal.discard(interest)
         self._bytes -= size_of(interest)
         if interest in self._added:
@@ -267,10 +267,10 @@ class Profile:
             self._keep_small()
 
 
-def _chunks(interests: set[Interest] | frozenset[Interest]) -> list[tuple[Interest, ...]]:
+def _chunks(interests: set[Ask] | frozenset[Ask]) -> list[tuple[Ask, ...]]:
     """Return the interests in parts that fit into one message each."""
-    chunks: list[tuple[Interest, ...]] = []
-    part: list[Interest] = []
+    chunks: list[tuple[Ask, ...]] = []
+    part: list[Ask] = []
     size = 0
     for interest in sorted(interests, key=order):
         cost = size_of(interest)
@@ -282,6 +282,6 @@ def _chunks(interests: set[Interest] | frozenset[Interest]) -> list[tuple[Intere
     return [*chunks, tuple(part)] if part else chunks
 
 
-def _fit(added: set[Interest], removed: set[Interest]) -> bool:
+def _fit(added: set[Ask], removed: set[Ask]) -> bool:
     """Say whether both fit into one message."""
     return sum(map(size_of, added)) + sum(map(size_of, removed)) <= MESSAGE_BYTES

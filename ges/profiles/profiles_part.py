@@ -18,10 +18,10 @@ from ges.profiles.index import ProfileIndex
 from ges.topology.part import CommandHandler, MessageHandler, Part, RingView
 from ges.units.post import Post
 from ges.units.units_part import UnitsPart
+from ges.wire.asked import Ask
 from ges.wire.profile_messages import (
     HeldProfiles,
     HeldProfilesWanted,
-    Interest,
     ProfileDelta,
     ProfilePage,
     ProfileTaken,
@@ -38,7 +38,7 @@ class Wanted(Command):
     """A client here wants this; the same key again replaces what it was for."""
 
     key: Hashable
-    interest: Interest
+    interest: Ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +77,11 @@ class ProfilesPart(Part):
         """How many queue groups and filters the clients here are in."""
         return self.exchange.profile.grouped
 
-    def is_wanted(self, interest: Interest) -> bool:
+    def is_wanted(self, interest: Ask) -> bool:
         """Say whether a client here has asked for just this."""
         return self.exchange.profile.is_wanted(interest)
 
-    def why_full(self, interest: Interest) -> str | None:
+    def why_full(self, interest: Ask) -> str | None:
         """Return why there is no room for what a client asks for, or None."""
         return self.exchange.profile.why_full(interest)
 

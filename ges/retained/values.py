@@ -29,6 +29,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from ges.retained.topic_tree import TopicTree
+from ges.wire.asked import Ask
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Flow, Head
 from ges.wire.realms import Realm
@@ -187,18 +188,13 @@ class RetainedValues:
         self._make_room()
         return value if self._values.get(key) is value else None
 
-    def matching(self, text: str, only: LinkClass | None, *, secure: bool) -> list[Value]:
-        """Return the values that a subscription gets, the oldest first.
-
-        ``only``: the class of events it is for; ``secure``: its client may get secure ones.
-        """
+    def matching(self, ask: Ask) -> list[Value]:
+        """Return the values that somebody asks for wherever they were published, oldest first."""
         found: list[Value] = []
         for is_secure, tree in self._trees.items():
-            if only not in (None, LinkClass.SECURE if is_secure else LinkClass.NORMAL):
+            if not ask.takes(LinkClass.SECURE if is_secure else LinkClass.NORMAL):
                 continue
-            if is_secure and not secure:
-                continue
-            for topic in tree.matching(text):
+            for topic in tree.matching(ask.filter):
                 value = self._values[is_secure, topic.encode()]
                 if not value.is_cleared:
                     found.append(value)

@@ -129,11 +129,8 @@ class TowardPlan:
 
 
 def toward(place: int, age_ms: int = 0) -> Duty:
-    """Return the duty of those that lead events to a place; ``age_ms``: that they tell, or 0.
-
-    An earlier version takes it for an arc that ends behind the place, and serves all of that.
-    """
-    return Duty(0, (place + 1) % RING_SIZE, age_ms)
+    """Return the duty of those that lead events to a place; ``age_ms``: that they tell, or 0."""
+    return Duty(0, (place + 1) % RING_SIZE, millis=age_ms)
 
 
 def whole_ring(ring_id: int) -> Duty:

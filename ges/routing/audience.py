@@ -29,6 +29,7 @@ from ges.routing.holdings import (
     weigh,
 )
 from ges.routing.subscriber import Subscriber
+from ges.wire.asked import Ask
 from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 
@@ -67,51 +68,48 @@ class Audience:
         self,
         client: Subscriber,
         number: int,
-        text: str,
-        only: LinkClass | None,
-        realm: int = Realm.ALL,
+        ask: Ask,
     ) -> None:
-        """Let a subscription that is not in use have a checked filter."""
+        """Let a subscription that is not in use ask for something."""
         recipient = self._recipient(client)
-        if realm < Realm.ALL:
-            recipient.realms[number] = realm
+        if ask.realm < Realm.ALL:
+            recipient.near += 1
             self._kept_near += 1
-        interest = text, only
-        holding = recipient.holdings.get(interest)
+        holding = recipient.holdings.get(ask)
         if holding is None:
-            holding = recipient.holdings[interest] = Holding(recipient, interest)
-            self._engine.add(text, holding)
+            holding = recipient.holdings[ask] = Holding(recipient, ask)
+            self._engine.add(ask.filter, holding)
         holding.add(number)
         self._drop_row(holding)
         self.size += 1
-        self._changes.note(text, Change(holding, number, is_new=True))
+        self._changes.note(ask.filter, Change(holding, number, is_new=True))
 
-    def remove(self, client: Subscriber, number: int, text: str, only: LinkClass | None) -> None:
-        """Take its filter from a subscription; it has been added with just these."""
+    def remove(self, client: Subscriber, number: int, ask: Ask) -> None:
+        """Let a subscription ask for nothing; it has been added with just this."""
         recipient = self._recipients[client]
-        holding = recipient.holdings[text, only]
+        holding = recipient.holdings[ask]
         holding.remove(number)
-        if recipient.realms.pop(number, None) is not None:
+        if ask.realm < Realm.ALL:
+            recipient.near -= 1
             self._kept_near -= 1
         self._drop_row(holding)
         self.size -= 1
         if not holding.numbers:
-            del holding.recipient.holdings[holding.interest]
-            self._engine.remove(text, holding)
-        self._changes.note(text, Change(holding, number, is_new=False))
+            del recipient.holdings[ask]
+            self._engine.remove(ask.filter, holding)
+        self._changes.note(ask.filter, Change(holding, number, is_new=False))
 
     def forget(self, client: Subscriber) -> None:
         """The client is gone, or is to get nothing more of what it has subscribed to so far."""
         recipient = self._recipients.pop(client, None)
         if recipient is None:
             return
-        for (text, _), holding in recipient.holdings.items():
-            self._engine.remove(text, holding)
+        for ask, holding in recipient.holdings.items():
+            self._engine.remove(ask.filter, holding)
             self.size -= len(holding.numbers)
             self._drop_row(holding)
         recipient.holdings.clear()
-        self._kept_near -= len(recipient.realms)
-        recipient.realms = {}
+        self._kept_near -= recipient.near
         recipient.client = recipient.outlet = None
 
     def hold(self, client: Subscriber) -> None:
@@ -176,7 +174,7 @@ class Audience:
         rows = {row.recipient: row for row in targets if row.recipient.client is not None}
         theirs: dict[Recipient, list[Change]] = {}
         for change in changes:
-            if change.holding.interest[1] in (None, link_class):
+            if change.holding.ask.takes(link_class):
                 theirs.setdefault(change.holding.recipient, []).append(change)
         for recipient, few in theirs.items():
             row = mended(recipient, rows.get(recipient), few, link_class)

@@ -23,8 +23,9 @@ from itertools import takewhile
 
 from ges.routing.plan import Onward
 from ges.routing.plans import Plans
+from ges.wire.event_flags import FLOOD_FLAG
 from ges.wire.event_runs import EventRun
-from ges.wire.events import FLOOD_FLAG, Duty
+from ges.wire.events import Duty
 from overlay.ids import LinkClass, Nanos, nanos
 
 UNSURE_NS = nanos(3)  #: after its links changed last, a broker whose ring is not whole holds still

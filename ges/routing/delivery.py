@@ -13,11 +13,13 @@ from ges.routing.realms import Realms
 from ges.routing.replays import Replays
 from ges.routing.retaining import Retaining
 from ges.routing.sharing import Sharing
-from ges.routing.subscriber import Membership, Subscriber
+from ges.routing.subscriber import Subscriber
+from ges.wire.asked import Ask
+from ges.wire.event_flags import TIMED_FLAGS
 from ges.wire.event_runs import EventRun
-from ges.wire.events import TIMED_FLAGS, Head
+from ges.wire.events import Head
 from ges.wire.groups import Serving
-from ges.wire.realms import Realm
+from ges.wire.names import name_in
 from overlay.ids import LinkClass, Nanos
 from overlay.wire.frames import DELIVERY, frame_start
 
@@ -61,56 +63,39 @@ class Deliveries:
         self,
         client: Subscriber,
         number: int,
-        text: str,
-        only: LinkClass | None,
-        group: str | None = None,
-        realm: int = Realm.ALL,
+        ask: Ask,
     ) -> None:
-        """Serve a checked filter; the same number again replaces the earlier one.
-
-        ``group``: name of the queue group that it is in. ``realm``: only events that are published
-        in the same unit of that level.
-        """
-        self._drop(client, number)
-        if group is not None:
-            membership = client.queues[number] = Membership(text, only, group, realm)
-            self.sharing.members.add(client, number, membership)
+        """Serve what a client asks for; the same number again replaces what it asked before."""
+        before = self._drop(client, number)
+        if before is not None and (name_in(before.filter) or name_in(ask.filter)):
+            self._interests.unwant(client, {number: before})  # names are told apart from all else
+        client.asks[number] = ask
+        if ask.group is not None:
+            self.sharing.members.add(client, number, ask)
+        elif (name := name_in(ask.filter)) is not None:
+            self.named.add(client, number, name)
         else:
-            client.filters[number] = (text, only)
-            if realm < Realm.ALL:
-                client.realms[number] = realm
             self.replays.joined(client, number)
-            self.audience.add(client, number, text, only, realm)
-        self._interests.want(client, number, text, only, group, realm)
-
-    def take_name(self, client: Subscriber, number: int, name: str) -> None:
-        """Serve a subscription that takes a name; the same number again replaces it."""
-        self.unsubscribe(client, number)
-        self.named.add(client, number, name)
-        self._interests.want_name(client, number, name)
+            self.audience.add(client, number, ask)
+        self._interests.want(client, number, ask)
 
     def unsubscribe(self, client: Subscriber, number: int) -> None:
-        """Serve a filter no longer; a number that is not in use changes nothing."""
-        if self.named.remove(client, number):
-            self._interests.unwant_names(client, (number,))
-        if self._drop(client, number):
-            self._interests.unwant(client, (number,))
+        """Serve a subscription no longer; a number that is not in use changes nothing."""
+        if (ask := self._drop(client, number)) is not None:
+            self._interests.unwant(client, {number: ask})
 
     def forget(self, client: Subscriber) -> None:
         """The client is gone."""
         self.replays.forget(client)
         self.retaining.first.forget(client)
         self.audience.forget(client)
-        for number, membership in client.queues.items():
-            self.sharing.members.remove(client, number, membership)
-        names = [*client.names]
-        for number in names:
-            self.named.remove(client, number)
-        self._interests.unwant_names(client, names)
-        self._interests.unwant(client, [*client.filters, *client.queues])
-        client.filters.clear()
-        client.realms.clear()
-        client.queues.clear()
+        for number, ask in client.asks.items():
+            if ask.group is not None:
+                self.sharing.members.remove(client, number, ask)
+            elif (name := name_in(ask.filter)) is not None:
+                self.named.remove(client, number, name)
+        self._interests.unwant(client, client.asks)
+        client.asks.clear()
 
     @property
     def subscriptions(self) -> int:
@@ -200,12 +185,15 @@ class Deliveries:
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
-    def _drop(self, client: Subscriber, number: int) -> bool:
-        if (entry := client.filters.pop(number, None)) is not None:
-            client.realms.pop(number, None)
-            self.audience.remove(client, number, *entry)
-            return True
-        if (membership := client.queues.pop(number, None)) is not None:
-            self.sharing.members.remove(client, number, membership)
-            return True
-        return False
+    def _drop(self, client: Subscriber, number: int) -> Ask | None:
+        """Let a subscription get nothing more; returns what it asked for."""
+        ask = client.asks.pop(number, None)
+        if ask is None:
+            return None
+        if ask.group is not None:
+            self.sharing.members.remove(client, number, ask)
+        elif (name := name_in(ask.filter)) is not None:
+            self.named.remove(client, number, name)
+        else:
+            self.audience.remove(client, number, ask)
+        return ask

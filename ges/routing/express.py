@@ -30,18 +30,18 @@ from ges.routing.recent import Recent
 from ges.routing.sharing import Sharing, with_numbers
 from ges.routing.subscriber import Subscriber
 from ges.wire.delivered import pack_matches
+from ges.wire.event_flags import LATE_FLAG, ROUGH_FLAG
 from ges.wire.event_runs import EventRun
 from ges.wire.events import (
     BUDGET,
     BUDGET_AT,
     DEFAULT_BUDGET_US,
     FLAGS_AT,
-    LATE_FLAG,
     MAX_BUDGET_US,
     MAX_HOPS,
-    ROUGH_FLAG,
     SPENT_AT,
     Head,
+    flags_of,
     redirected,
 )
 from ges.wire.groups import Serving
@@ -180,7 +180,7 @@ class Express:
         plain = single.flat().ungrouped()
         is_plain = plain.head.flags == single.head.flags
         front = event if is_plain else _body(next(plain.bodies()), budget, spent)
-        front[: FLAGS_AT + 1] = (event[FLAGS_AT] | plain.head.flags & ~0xFF).to_bytes(2, "big")
+        front[: FLAGS_AT + 1] = (event[FLAGS_AT] | plain.head.flags & ~0xFF).to_bytes(4, "big")
         self._deliver(plain, front, single, serving if is_handed else None)
 
     def _deliver(
@@ -224,7 +224,7 @@ class Express:
         if head.hops >= MAX_HOPS:
             self._counters["events_too_many_hops"] += 1
             return
-        flags = int.from_bytes(event[: FLAGS_AT + 1])
+        flags = flags_of(event)
         for uid, duty in onward:
             way, link_class = self._hops.to(uid)
             copy = bytearray(redirected(bytes(event), flags, head.hops + 1, 0, head.source, duty))

@@ -73,15 +73,16 @@ class FirstValues:
 
     def begin(self, client: Subscriber, number: int) -> None:
         """A client has just subscribed: send it the values that match."""
-        if number not in client.filters or not client.retains:
+        ask = client.asks.get(number)
+        if ask is None or ask.group is not None or not client.retains:
             return
         waiting = self._waiting.setdefault(client, _Waiting())
         if waiting.number == number:
             waiting.keys.clear()  # it has another filter now
         is_first = not waiting
         waiting.wishes[number] = self._values.order
-        if len(waiting.wishes) > len(client.filters):  # some of them have ended
-            waiting.wishes = {n: at for n, at in waiting.wishes.items() if n in client.filters}
+        if len(waiting.wishes) > len(client.asks):  # some of them have ended
+            waiting.wishes = {n: at for n, at in waiting.wishes.items() if n in client.asks}
         client.waiting_bytes = waiting.bytes
         if is_first:
             self._go_on(client)
@@ -129,9 +130,10 @@ class FirstValues:
         """Send the next value, if it is to be sent; returns how many bytes it has."""
         number = waiting.number
         value = self._values.get(waiting.keys.popleft(), wall_ns)
-        if value is None or value.order > waiting.order or number not in client.filters:
+        ask = client.asks.get(number)
+        if value is None or value.order > waiting.order or ask is None:
             return 0
-        if not self._is_near(value, client.realms.get(number, Realm.ALL)):
+        if not self._is_near(value, ask.realm):
             return 0
         send_value(client, pack_matches((number,)), value)
         self._counters["retained_delivered"] += 1
@@ -141,9 +143,9 @@ class FirstValues:
         """Find the topics with values for the next subscription."""
         number = next(iter(waiting.wishes))
         waiting.number, waiting.order = number, waiting.wishes.pop(number)
-        entry = client.filters.get(number)
-        if entry is not None:
-            found = self._values.matching(*entry, secure=client.secure)
+        ask = client.asks.get(number)
+        if ask is not None:
+            found = self._values.matching(ask)
             waiting.keys.extend(value.key for value in found)
 
 

@@ -19,17 +19,9 @@ from ges.routing.outlets import Lines
 from ges.routing.paths import Path, Paths
 from ges.routing.plan import Onward
 from ges.routing.via import MAX_STREAMS, Tokens
+from ges.wire.event_flags import AGAIN_FLAG, LEVELS_FLAG
 from ges.wire.event_runs import EventRun
-from ges.wire.events import (
-    AGAIN_FLAG,
-    LEVELS_FLAG,
-    MAX_HOPS,
-    Head,
-    pack_end,
-    pack_front,
-    read_head,
-    redirected,
-)
+from ges.wire.events import MAX_HOPS, Head, pack_end, pack_front, read_head, redirected
 from ges.wire.source_route import pack_route
 from overlay.ids import LinkClass, Nanos
 from overlay.multigraph.weights import LinkKey

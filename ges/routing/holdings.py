@@ -13,7 +13,9 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from ges.matching.asks import everything
 from ges.routing.subscriber import Subscriber
+from ges.wire.asked import Ask
 from ges.wire.delivered import MAX_MATCHES, pack_matches
 from overlay.ids import LinkClass
 from overlay.queues.outlet import Outlet
@@ -26,14 +28,14 @@ NUMBER_BYTES = 4
 class Recipient:
     """A client as deliveries see it."""
 
-    __slots__ = ("client", "holdings", "outlet", "realms")
+    __slots__ = ("client", "holdings", "near", "outlet")
 
     def __init__(self, client: Subscriber) -> None:
         self.client: Subscriber | None = client  #: None: it has gone
         #: Where events go that are not express; None: nowhere now, as it is behind or has gone.
         self.outlet: Outlet | None = client.connection
-        self.holdings: dict[Interest, Holding] = {}
-        self.realms: dict[int, int] = {}  #: of subscriptions for events of some units alone
+        self.holdings: dict[Ask, Holding] = {}
+        self.near = 0  #: subscriptions for events of some units alone
 
 
 class Row(NamedTuple):
@@ -45,19 +47,17 @@ class Row(NamedTuple):
     owner: Holding | None = None  #: the only filter that they have; the row is part of it
 
 
-#: A filter, and the only class of events that it is for; None: all.
-Interest = tuple[str, LinkClass | None]
 Targets = tuple[Row, ...]  #: who wants a topic
 
 
 class Holding:
-    """One filter of one client for events of one class or all, and its subscriptions."""
+    """What one client asks for, and its subscriptions that do."""
 
-    __slots__ = ("_row", "interest", "numbers", "recipient")
+    __slots__ = ("_row", "ask", "numbers", "recipient")
 
-    def __init__(self, recipient: Recipient, interest: Interest) -> None:
+    def __init__(self, recipient: Recipient, ask: Ask) -> None:
         self.recipient = recipient
-        self.interest = interest
+        self.ask = ask
         self.numbers: list[int] = []  #: of its subscriptions, in order
         self._row: Row | None = None
 
@@ -76,7 +76,7 @@ class Holding:
 
     def row(self, link_class: LinkClass) -> Row | None:
         """Return the client with these subscriptions, if they take events of that class."""
-        if self.interest[1] not in (None, link_class) or not _may(self.recipient, link_class):
+        if not self.ask.takes(link_class):
             return None
         if self._row is None:
             self._row = _row_of(self.recipient, self.numbers, self)
@@ -91,7 +91,7 @@ class Change(NamedTuple):
     is_new: bool
 
 
-_SEVERAL: Interest = "", None  #: no filter
+_SEVERAL = everything()  #: nobody asks so
 
 
 def merged(recipient: Recipient, rows: Iterable[Row]) -> Row:
@@ -106,8 +106,9 @@ def from_afar(targets: Targets, common: int) -> Targets:
     """
     found = []
     for row in targets:
-        if realms := row.recipient.realms:
-            numbers = [n for n in _numbers_of(row) if realms.get(n, common) >= common]
+        client = row.recipient.client
+        if row.recipient.near and client is not None:
+            numbers = [n for n in _numbers_of(row) if client.asks[n].realm >= common]
             if numbers:
                 found.append(_row_of(row.recipient, numbers))
         else:
@@ -118,14 +119,14 @@ def from_afar(targets: Targets, common: int) -> Targets:
 def mended(
     recipient: Recipient, row: Row | None, changes: list[Change], link_class: LinkClass
 ) -> Row | None:
-    """Return the row of a client after changes of filters of its that all match one topic."""
+    """Return the row of a client after changes of what it asks for that all match one topic."""
     if recipient.client is None:
         return None
-    interests = {change.holding.interest for change in changes}
+    asks = {change.holding.ask for change in changes}
     if row is not None:
-        interests.add(row.owner.interest if row.owner is not None else _SEVERAL)
-    if len(interests) == 1 and _SEVERAL not in interests:  # no other of its filters matches
-        holding = recipient.holdings.get(interests.pop())
+        asks.add(row.owner.ask if row.owner is not None else _SEVERAL)
+    if len(asks) == 1 and _SEVERAL not in asks:  # nothing else that it asks for matches
+        holding = recipient.holdings.get(asks.pop())
         return holding.row(link_class) if holding is not None else None
     numbers = list(_numbers_of(row)) if row is not None else []
     for _, number, is_new in changes:
@@ -135,13 +136,7 @@ def mended(
             numbers.insert(at, number)
         elif is_known and not is_new:
             del numbers[at]
-    return _row_of(recipient, numbers) if numbers and _may(recipient, link_class) else None
-
-
-def _may(recipient: Recipient, link_class: LinkClass) -> bool:
-    """Say whether events of that class may travel on a client's hop."""
-    is_secure = recipient.client is not None and recipient.client.secure
-    return not link_class.is_secret or is_secure
+    return _row_of(recipient, numbers) if numbers else None
 
 
 def _row_of(recipient: Recipient, numbers: list[int], owner: Holding | None = None) -> Row:

@@ -6,15 +6,14 @@ A subscription is *active* when every broker of the overlay sends here what it a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from ges.directory.directory_part import NamesDropped, NameTaken
-from ges.profiles.interest import interest_in
 from ges.profiles.profiles_part import Unwanted, Wanted
 from ges.routing.subscriber import Subscriber
+from ges.wire.asked import Ask
 from ges.wire.client_messages import Level
-from ges.wire.realms import Realm
-from overlay.ids import LinkClass
+from ges.wire.names import name_in
 from overlay.machine import Input
 
 #: A client, and the number of one of its subscriptions.
@@ -33,43 +32,22 @@ class Interests:
         self,
         client: Subscriber,
         number: int,
-        text: str,
-        only: LinkClass | None,
-        group: str | None = None,
-        realm: int = Realm.ALL,
+        ask: Ask,
     ) -> None:
-        """A client has a subscription with a checked filter; the same number again replaces it.
-
-        ``group``: name of the queue group that it is in. ``realm``: it is for events published in
-        the same unit of that level.
-        """
-        key = client, number
-        if only is LinkClass.SECURE and not client.secure:
-            self.unwant(client, (number,))  # no such event goes over this hop
-            return
-        self._pending.add(key)
-        interest = interest_in(text, only, group, secure=client.secure, realm=realm)
-        self._give(Wanted(key, interest))
-
-    def want_name(self, client: Subscriber, number: int, name: str) -> None:
-        """A client has taken a name by a subscription."""
+        """A client has a subscription; the same number again replaces one that takes no name."""
         key = client, number
         self._pending.add(key)
-        self._give(NameTaken(key, name))
+        name = name_in(ask.filter)
+        self._give(Wanted(key, ask) if name is None else NameTaken(key, name))
 
-    def unwant_names(self, client: Subscriber, numbers: Iterable[int]) -> None:
-        """A client has these names no more."""
-        keys = tuple((client, number) for number in numbers)
-        self._pending.difference_update(keys)
-        if keys:
-            self._give(NamesDropped(keys))
-
-    def unwant(self, client: Subscriber, numbers: Iterable[int]) -> None:
+    def unwant(self, client: Subscriber, asks: Mapping[int, Ask]) -> None:
         """A client has these subscriptions no more."""
-        keys = tuple((client, number) for number in numbers)
-        self._pending.difference_update(keys)
-        if keys:
-            self._give(Unwanted(keys))
+        named = {number for number, ask in asks.items() if name_in(ask.filter) is not None}
+        for numbers, given in ((asks.keys() - named, Unwanted), (named, NamesDropped)):
+            keys = tuple((client, number) for number in sorted(numbers))
+            self._pending.difference_update(keys)
+            if keys:
+                self._give(given(keys))
 
     def is_pending(self, client: Subscriber, number: int) -> bool:
         """Say whether a subscription is not active yet."""

@@ -195,5 +195,6 @@ class MaskPlan:
         trace = from_level(duty.trace, level) | (1 << own if own is not None else 0)
         shape = cluster.levels if served >> CLUSTER_BITS or level or duty.address else 1
         if shape == 1:
-            return Duty(1, duty.target, served, trace & CLUSTER_MASK)
-        return Duty(LEVELS, duty.target, from_level(served, level), trace, duty.address, level)
+            return Duty(1, 0, served, trace & CLUSTER_MASK, millis=duty.millis)
+        upper = from_level(served, level)
+        return Duty(LEVELS, 0, upper, trace, duty.address, level, duty.millis)

@@ -14,7 +14,6 @@ from ges.routing.subscriber import Subscriber
 from ges.wire.delivered import MAX_MATCHES, pack_matches
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Head
-from ges.wire.names import name_filter
 from overlay.wire.frames import DELIVERY, frame_start
 
 
@@ -30,21 +29,16 @@ class Named:
 
     def add(self, client: Subscriber, number: int, name: str) -> None:
         """A subscription of a client takes a checked name."""
-        client.names[number] = name
         self._clients.setdefault(name, {})[client, number] = None
         self.size += 1
 
-    def remove(self, client: Subscriber, number: int) -> bool:
-        """A subscription is no more; says whether it had a name."""
-        name = client.names.pop(number, None)
-        if name is None:
-            return False
+    def remove(self, client: Subscriber, number: int, name: str) -> None:
+        """A subscription that has a name is no more."""
         held = self._clients[name]
         del held[client, number]
         if not held:
             del self._clients[name]
         self.size -= 1
-        return True
 
     def deliver(self, event: EventRun) -> None:
         """Send a single event to the clients here that it is for."""
@@ -72,9 +66,3 @@ class Named:
             for client, number in self._clients.get(name, ()):
                 found.setdefault(client, []).append(number)
         return found
-
-
-def filter_of(client: Subscriber, number: int) -> str | None:
-    """Return the filter by which a subscription takes a name; None: it takes none."""
-    name = client.names.get(number)
-    return name_filter(name) if name is not None else None

@@ -14,8 +14,9 @@ from typing import NamedTuple
 from ges.routing.passing import Passing
 from ges.routing.recall import KEPT_NS, RecallLog
 from ges.wire.directory_messages import Holder
+from ges.wire.event_flags import AGAIN_FLAG
 from ges.wire.event_runs import EventRun
-from ges.wire.events import AGAIN_FLAG, Duty, Flow
+from ges.wire.events import Duty, Flow
 from overlay.ids import LinkClass, Nanos
 
 MAX_SENT = 2048  #: copies that went to one broker, of which that is known ...

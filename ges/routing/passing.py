@@ -21,8 +21,9 @@ from ges.routing.plan import Onward
 from ges.routing.plans import Plans
 from ges.routing.rerouting import Rerouting
 from ges.routing.stuck import Stuck, Waiting
+from ges.wire.event_flags import AGAIN_FLAG
 from ges.wire.event_runs import EventRun
-from ges.wire.events import AGAIN_FLAG, Duty
+from ges.wire.events import Duty
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.queues.resend import Item
 from ring.wire.messages import Member

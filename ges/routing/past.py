@@ -26,9 +26,8 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from ges.errors import TopicError
+from ges.matching.asks import everything
 from ges.matching.filter_tree import FilterTree
-from ges.profiles.interest import CLASS_BITS, Engine, everything, interest_in
 from ges.routing.interests import Interests
 from ges.routing.kept import KeptRun, kept_run
 from ges.routing.mask_plan import Cluster
@@ -36,8 +35,9 @@ from ges.routing.recall import KEPT_NS
 from ges.routing.recalls import Answer, Outbound, Recalls
 from ges.routing.subscriber import Subscriber
 from ges.units.post import ANYBODY, Mail
+from ges.wire.asked import CLASS_BITS, Ask
 from ges.wire.event_runs import EventRun
-from ges.wire.profile_messages import Interest
+from ges.wire.names import name_in
 from ges.wire.realms import Realm
 from ges.wire.recall_messages import PastDone, PastWanted
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, nanos
@@ -108,7 +108,7 @@ class Past:
         #: Since when this broker was off the ring, and when it asks.
         self._back: tuple[Nanos, Nanos] | None = None
         #: What the clients of this broker want.
-        self.wanted_here: Callable[[], Iterable[Interest]] = tuple
+        self.wanted_here: Callable[[], Iterable[Ask]] = tuple
         #: Takes what was published while this broker was off the ring, in its publishers' order.
         self.regain: Callable[[list[EventRun], Nanos], None] = lambda runs, now: None
         self._round: _Round | None = None
@@ -236,13 +236,17 @@ class Past:
 
     def _due(self, client: Subscriber) -> Nanos:
         since = self._waiting[client]
-        pending = any(self._interests.is_pending(client, number) for number in client.filters)
+        pending = any(
+            self._interests.is_pending(client, number)
+            for number, ask in client.asks.items()
+            if ask.group is None
+        )
         return since + (ACTIVE_NS if pending else GATHER_NS)
 
     def _ask(
         self,
         clients: list[Subscriber],
-        interests: tuple[Interest, ...],
+        interests: tuple[Ask, ...],
         since: Nanos,
         now: Nanos,
         out: Outbound,
@@ -302,7 +306,7 @@ class Past:
             self._served(client, runs, now)
 
     def _find(
-        self, interests: Iterable[Interest], since: Nanos, now: Nanos, common: int = Realm.CLUSTER
+        self, interests: Iterable[Ask], since: Nanos, now: Nanos, common: int = Realm.CLUSTER
     ) -> list[tuple[EventRun, Nanos]]:
         """Return what was published here since a time and matches, oldest first.
 
@@ -327,15 +331,15 @@ class Past:
 class _Matcher:
     """Whether somebody wants a topic."""
 
-    def __init__(self, interests: Iterable[Interest]) -> None:
-        self._tree: FilterTree[Interest] = FilterTree()
+    def __init__(self, interests: Iterable[Ask]) -> None:
+        self._tree: FilterTree[Ask] = FilterTree()
         self._all = 0
         self._known: dict[tuple[LinkClass, bytes], bool] = {}
         for interest in interests:
-            if interest.engine == Engine.TOPICS:
-                self._tree.add(interest.filter, interest)
-            else:
+            if interest.is_everything:
                 self._all |= interest.classes
+            else:
+                self._tree.add(interest.filter, interest)
 
     def wants(self, link_class: LinkClass, topic: bytes) -> bool:
         key = link_class, topic
@@ -351,20 +355,17 @@ class _Matcher:
         return known
 
 
-def _interests_of(clients: Iterable[Subscriber]) -> tuple[Interest, ...]:
-    found: dict[Interest, None] = {}
+def _interests_of(clients: Iterable[Subscriber]) -> tuple[Ask, ...]:
+    found: dict[Ask, None] = {}
     for client in clients:
-        for text, only in client.filters.values():
-            if only is LinkClass.EXPRESS:
-                continue
-            try:
-                found[interest_in(text, only, secure=client.secure)] = None
-            except TopicError:
-                continue
+        for ask in client.asks.values():
+            # Of a queue group others get what a member here has missed, and names are not kept.
+            if ask.group is None and ask.only is not LinkClass.EXPRESS and not name_in(ask.filter):
+                found[Ask(ask.filter, ask.classes)] = None
     return _bounded(list(found))
 
 
-def _bounded(interests: Sequence[Interest]) -> tuple[Interest, ...]:
+def _bounded(interests: Sequence[Ask]) -> tuple[Ask, ...]:
     """Return what covers these interests, and can be told in one message."""
     if len(interests) <= MAX_INTERESTS and sum(map(_bytes_of, interests)) <= MAX_INTEREST_BYTES:
         return tuple(interests)
@@ -374,7 +375,7 @@ def _bounded(interests: Sequence[Interest]) -> tuple[Interest, ...]:
     return (everything(classes & sum(_CLASSES.values())),)
 
 
-def _bytes_of(interest: Interest) -> int:
+def _bytes_of(interest: Ask) -> int:
     return len(interest.filter)
 
 

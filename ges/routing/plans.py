@@ -10,7 +10,8 @@ from ges.routing.holding import Holding
 from ges.routing.mask_plan import Cluster, MaskPlan, Split
 from ges.routing.outlets import EventLines
 from ges.routing.plan import Onward, Plan
-from ges.wire.events import FLOOD_FLAG, RECALLED_FLAG, Duty
+from ges.wire.event_flags import FLOOD_FLAG, RECALLED_FLAG
+from ges.wire.events import Duty
 from overlay.ids import LinkClass, Peer
 
 

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ges.matching.topic_filters import TopicFilters
-from ges.profiles.interest import canonical
-from ges.routing.subscriber import Membership, Subscriber
+from ges.routing.subscriber import Subscriber
+from ges.wire.asked import Ask
 from ges.wire.events import Flow
 from ges.wire.groups import group_key
 from ges.wire.realms import Realm
@@ -35,19 +35,13 @@ class Chosen(NamedTuple):
 
 
 class _Member:
-    __slots__ = ("client", "last", "number", "only")
+    __slots__ = ("ask", "client", "last", "number")
 
-    def __init__(self, client: Subscriber, number: int, only: LinkClass | None) -> None:
+    def __init__(self, client: Subscriber, number: int, ask: Ask) -> None:
         self.client = client
         self.number = number
-        self.only = only
+        self.ask = ask
         self.last: OrderedDict[Flow, int] = OrderedDict()
-
-    def takes(self, link_class: LinkClass) -> bool:
-        """Say whether it wants events of that class, and they may go over its hop."""
-        if link_class.is_secret and not self.client.secure:
-            return False
-        return self.only in (None, link_class)
 
     def note(self, flow: Flow, sequence: int) -> None:
         """It gets this event."""
@@ -73,9 +67,9 @@ class MembersHere:
     def __iter__(self) -> Iterator[Chosen]:
         return (Chosen(*key) for key in self._members)
 
-    def add(self, client: Subscriber, number: int, only: LinkClass | None) -> None:
+    def add(self, client: Subscriber, number: int, ask: Ask) -> None:
         """One more subscription is a member."""
-        self._members[client, number] = _Member(client, number, only)
+        self._members[client, number] = _Member(client, number, ask)
 
     def remove(self, client: Subscriber, number: int) -> None:
         """A subscription is a member no more."""
@@ -83,7 +77,7 @@ class MembersHere:
 
     def takes(self, link_class: LinkClass) -> bool:
         """Say whether some member takes events of that class."""
-        return any(member.takes(link_class) for member in self._members.values())
+        return any(member.ask.takes(link_class) for member in self._members.values())
 
     def pick(self, flow: Flow, sequence: int) -> Chosen | None:
         """Return the member that gets an event: who has room before who has not, by turns.
@@ -94,7 +88,7 @@ class MembersHere:
         is_ordered = link_class.is_ordered
         found: _Member | None = None
         for member in self._members.values():
-            if not member.takes(link_class):
+            if not member.ask.takes(link_class):
                 continue
             if is_ordered and member.last.get(flow, 0) >= sequence:
                 continue
@@ -120,22 +114,20 @@ class QueueMembers:
         self._engine: TopicFilters[int] = TopicFilters()
         self._found: dict[bytes, tuple[MembersHere, ...]] = {}
 
-    def add(self, client: Subscriber, number: int, membership: Membership) -> None:
-        """Let a subscription of a client be a member; its filter is checked."""
-        text = canonical(membership.filter)
-        key = group_key(text, membership.group, membership.realm)
+    def add(self, client: Subscriber, number: int, ask: Ask) -> None:
+        """Let a subscription of a client be a member of the group that it asks for."""
+        key = _key_of(ask)
         group = self._groups.get(key)
         if group is None:
-            group = MembersHere(key, text, membership.group, membership.realm)
-            self._groups[key] = group
-            self._engine.add(text, key)
+            group = self._groups[key] = MembersHere(key, ask.filter, ask.group or "", ask.realm)
+            self._engine.add(ask.filter, key)
             self._found.clear()
-        group.add(client, number, membership.only)
+        group.add(client, number, ask)
         self.size += 1
 
-    def remove(self, client: Subscriber, number: int, membership: Membership) -> None:
+    def remove(self, client: Subscriber, number: int, ask: Ask) -> None:
         """A subscription is a member no more; it has been added with just this."""
-        key = group_key(canonical(membership.filter), membership.group, membership.realm)
+        key = _key_of(ask)
         group = self._groups[key]
         group.remove(client, number)
         self.size -= 1
@@ -162,3 +154,7 @@ class QueueMembers:
     def get(self, key: int) -> MembersHere | None:
         """Return the members here of a group, or None."""
         return self._groups.get(key)
+
+
+def _key_of(ask: Ask) -> int:
+    return group_key(ask.filter, ask.group or "", ask.realm)

@@ -18,8 +18,10 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ges.matching.filter_tree import FilterTree
 from ges.routing.kept import KeptEvents, KeptRun
+from ges.wire.asked import Ask
 from ges.wire.delivered import MAX_MATCHES, pack_matches
 from ges.wire.events import Flow
+from ges.wire.realms import Realm
 from overlay.ids import LinkClass, Nanos
 from overlay.wire.frames import DELIVERY, frame_start
 
@@ -29,9 +31,8 @@ MAX_MARKS = 4096  #: of one client; what is said of more publishers is not remem
 
 MAX_ENDED = 1024  #: subscriptions of which something is remembered although they have ended
 
-NO_REALMS: Mapping[int, int] = {}
-#: Subscriptions by number: the filter, and the only class wanted; None: all.
-Filters = Mapping[int, tuple[str, LinkClass | None]]
+#: What the client asks for, by the numbers of its subscriptions. Of queue groups nothing is kept.
+Asks = Mapping[int, Ask]
 
 
 class Replay:
@@ -46,7 +47,7 @@ class Replay:
         self._begins: dict[int, Nanos] = {}  #: by number of subscription
         self._youngest: Nanos = 0  #: when the latest of them began
         self._is_stale = False  #: a subscription has come since ``_tree`` was made
-        self._filters: Filters = {}  #: as they were when ``_tree`` was made
+        self._asks: Asks = {}  #: as they were when ``_tree`` was made
         self._tree: FilterTree[int] = FilterTree()
         self._known: dict[tuple[bytes, bool], tuple[int, ...]] = {}
 
@@ -56,37 +57,34 @@ class Replay:
             if len(self._marks) < MAX_MARKS:
                 self._marks[flow] = sequence
 
-    def begin(self, number: int, at: Nanos, filters: Filters) -> None:
-        """A subscription gets what has passed at that time, and later; ``filters`` hold now."""
-        if number not in filters:
-            return  # it was refused
+    def begin(self, number: int, at: Nanos, asks: Asks) -> None:
+        """A subscription gets what has passed at that time, and later; ``asks`` hold now."""
+        if number not in asks or asks[number].group is not None:
+            return  # it was refused, or others get what it would have
         self._begins[number] = at
         self._is_stale = True
-        if len(self._begins) > len(filters) + MAX_ENDED:
-            self._begins = {each: self._begins[each] for each in filters if each in self._begins}
+        if len(self._begins) > len(asks) + MAX_ENDED:
+            self._begins = {each: self._begins[each] for each in asks if each in self._begins}
 
     def piece(
         self,
         kept: KeptEvents,
-        filters: Filters,
+        asks: Asks,
         *,
-        secure: bool,
         wall_ms: int = 0,
-        realms: Mapping[int, int] = NO_REALMS,
     ) -> Iterator[tuple[bytes, KeptRun, int]]:
         """Yield the next deliveries: the frame, its events, and how many they are.
 
-        ``filters`` are those that hold now; ``secure``: the client may get secure events;
-        ``wall_ms``: unix time; ``realms``: of subscriptions for events of some units alone.
+        ``asks`` are those that hold now; ``wall_ms``: unix time.
         """
-        if self._is_stale or filters != self._filters:
-            self._rebuild(filters)
+        if self._is_stale or asks != self._asks:
+            self._rebuild(asks)
         size = 0
         for run in self._runs(kept):
             is_over = 0 < run.ends_ms <= wall_ms
-            numbers = self._matches(run) if (secure or not run.secure) and not is_over else ()
-            if realms:
-                numbers = tuple(n for n in numbers if realms.get(n, run.common) >= run.common)
+            numbers = self._matches(run) if not is_over else ()
+            if run.common > Realm.CLUSTER:
+                numbers = tuple(n for n in numbers if self._asks[n].realm >= run.common)
             if not numbers:
                 continue
             flow, first = run.first
@@ -119,14 +117,14 @@ class Replay:
             self.position += 1
             yield run
 
-    def _rebuild(self, filters: Filters) -> None:
-        self._filters = dict(filters)
-        self._youngest = max((self._begins.get(number, 0) for number in filters), default=0)
+    def _rebuild(self, asks: Asks) -> None:
+        self._asks = dict(asks)
+        self._youngest = max((self._begins.get(number, 0) for number in asks), default=0)
         self._is_stale = False
         self._known.clear()
         self._tree = FilterTree()
-        for number, (text, _) in filters.items():
-            self._tree.add(text, number)
+        for number, ask in asks.items():
+            self._tree.add(ask.filter, number)
 
     def _matches(self, run: KeptRun) -> tuple[int, ...]:
         key = run.topic, run.secure
@@ -142,6 +140,6 @@ class Replay:
             found = self._tree.matches(run.topic.decode())
         except UnicodeDecodeError:
             return ()
-        wanted = (None, LinkClass.SECURE if run.secure else LinkClass.NORMAL)
-        filters, begins = self._filters, self._begins
-        return tuple(sorted(n for n in found if n in begins and filters[n][1] in wanted))
+        link_class = LinkClass.SECURE if run.secure else LinkClass.NORMAL
+        asks, begins = self._asks, self._begins
+        return tuple(sorted(n for n in found if n in begins and asks[n].takes(link_class)))

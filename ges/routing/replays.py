@@ -75,7 +75,7 @@ class Replays:
         """A client has a new subscription: it gets what comes from now on."""
         replay = self._behind.get(client)
         if replay is not None:
-            replay.begin(number, self._now(), client.filters)
+            replay.begin(number, self._now(), client.asks)
 
     def forget(self, client: Subscriber) -> None:
         """The client is gone."""
@@ -102,13 +102,13 @@ class Replays:
             replay = self._behind[client] = Replay(self.kept.first)
             self._served.add(client)
             self._audience.hold(client)
-            for number in client.filters:
-                replay.begin(number, now, client.filters)
+            for number in client.asks:
+                replay.begin(number, now, client.asks)
         for each in request.subscriptions:
-            subscribe(Subscribe(each.number, each.filter, each.link_class, realm=each.realm))
+            subscribe(Subscribe(each.number, each.ask))
             if replay is not None:
                 begin = now - each.age_ms * NANOS_PER_MILLI
-                replay.begin(each.number, begin, client.filters)
+                replay.begin(each.number, begin, client.asks)
         if replay is not None:
             replay.learn(
                 ((mark.publisher, mark.incarnation, _class_of(secure=mark.secure)), mark.sequence)
@@ -158,10 +158,8 @@ class Replays:
             return
         for delivery, run, count in replay.piece(
             kept,
-            client.filters,
-            secure=client.secure,
+            client.asks,
             wall_ms=self._wall_ns() // NANOS_PER_MILLI,
-            realms=client.realms,
         ):
             client.connection.send(delivery, 0 if run.secure else count)
             self._counters["events_replayed"] += count

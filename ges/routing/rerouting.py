@@ -18,13 +18,9 @@ from ges.routing.paths import Path, Paths
 from ges.routing.plan import Onward
 from ges.routing.plans import Plans
 from ges.routing.stuck import Stuck
+from ges.wire.event_flags import AGAIN_FLAG, FLOOD_FLAG, WAY_FLAGS
 from ges.wire.event_runs import EventRun
-from ges.wire.events import (
-    AGAIN_FLAG,
-    FLOOD_FLAG,
-    WAY_FLAGS,
-    read_head,
-)
+from ges.wire.events import read_head
 from ges.wire.source_route import read_route
 from overlay.ids import LinkClass, Nanos
 from overlay.queues.resend import Item

@@ -31,18 +31,16 @@ from ges.routing.recent import Recent
 from ges.routing.subscriber import Subscriber
 from ges.routing.via import Tokens
 from ges.wire.directory_messages import Holder
-from ges.wire.event_runs import EventRun
-from ges.wire.events import (
+from ges.wire.event_flags import (
     AGAIN_FLAG,
     FLOOD_FLAG,
     GROUPS_FLAG,
     MARK_FLAG,
     RECALLED_FLAG,
     WAY_FLAGS,
-    Duty,
-    Flow,
-    Head,
 )
+from ges.wire.event_runs import EventRun
+from ges.wire.events import Duty, Flow, Head
 from ges.wire.groups import Serving
 from ges.wire.realms import within
 from overlay.ids import LinkClass, Nanos
@@ -161,7 +159,7 @@ class Router:
             self._counters["events_relayed"] += run.count
             self._passing.pass_on(run, head.duty, head.flags, head.link_class, now)
         elif head.recalled:
-            self._take_recalled(run, head.duty.destinations, now)
+            self._take_recalled(run, head.duty.millis, now)
         else:
             self._take_by_arc(run, head.duty, now, flood=head.flood, is_ours=False)
 
@@ -204,10 +202,10 @@ class Router:
             if answer.place is not None:
                 duty = toward(answer.place, answer.age_ms)
             elif answer.address is None:
-                duty = Duty(1, answer.age_ms, 1 << answer.slot, own)
+                duty = Duty(1, 0, 1 << answer.slot, own, millis=answer.age_ms)
             else:
                 to = cluster.toward(answer.address)
-                duty = Duty(1, answer.age_ms, to, own, answer.address + 1)
+                duty = Duty(1, 0, to, own, answer.address + 1, millis=answer.age_ms)
             flags = head.flags | RECALLED_FLAG
             self._counters["events_recalled"] += run.count
             self._passing.pass_on(run, duty, flags, head.link_class, now)
@@ -346,7 +344,7 @@ class Router:
         if self._retain(run):
             return
         if head.recalled:
-            self._take_recalled(run, head.duty.target, now)
+            self._take_recalled(run, head.duty.millis, now)
             return
         if head.secure:
             self.recent.fresh(run)

@@ -47,7 +47,7 @@ class ActiveNotices:
 
     def forget(self, session: Session) -> None:
         """The client is gone."""
-        for number in (*session.filters, *session.queues, *session.names):
+        for number in session.asks:
             self._unsaid.pop((session, number), None)
 
     def next_deadline(self) -> Nanos | None:
@@ -72,6 +72,6 @@ class ActiveNotices:
     def _tell(key: Key, level: Level) -> None:
         session, number = key
         is_heard = session.hears_active and (session.hears_levels or level is Level.SYSTEM)
-        if is_heard and session.filter_of(number) is not None and not session.is_detached:
+        if is_heard and number in session.asks and not session.is_detached:
             # Who knows no levels takes the first one for the whole system.
             session.tell(Active(number, level if session.hears_levels else Level.CLUSTER))

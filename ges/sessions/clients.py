@@ -151,7 +151,7 @@ class Clients:
             admission,
             wire.identity,
             reader,
-            asks=ASKS in hello.capabilities,
+            says_when_waiting=ASKS in hello.capabilities,
             hears_missed=MISSED in hello.capabilities,
             hears_active=ACTIVE in hello.capabilities,
             hears_levels=ACTIVE_LEVELS in hello.capabilities,

@@ -18,17 +18,15 @@ from ges.errors import TopicError
 from ges.gateways.next_hops import bits
 from ges.matching.containment import covers
 from ges.profiles.group_index import Group
-from ges.profiles.interest import CLASS_BITS, Engine
 from ges.routing.holdings import Recipient
 from ges.routing.mask_plan import Split
-from ges.routing.subscriber import Membership
 from ges.sessions.session import Session
 from ges.stack import Stack
 from ges.units.address import LEVELS, UNIT_LIMIT
 from ges.units.nodes import level_of
+from ges.wire.asked import Ask
 from ges.wire.events import NO_DUTY, Duty, Head
-from ges.wire.profile_messages import Interest
-from ges.wire.realms import Realm
+from ges.wire.names import is_name_filter
 from ges.wire.replies import why_not_to_be_read
 from ges.wire.topics import check_topic
 from ges.wire.why import (
@@ -204,44 +202,40 @@ class _Answer:
             name = group.name if shown is not None else None
             yield WhyGroup(shown, name, tuple(nearest), tuple(sorted(others)), tuple(units))
 
-    def _members_here(self) -> dict[Session, list[Membership]]:
+    def _members_here(self) -> set[Session]:
         """Return the clients here one of which may get it for its queue group."""
         link_class = self._request.link_class
-        found: dict[Session, list[Membership]] = {}
-        for group in self._stack.deliveries.sharing.members.of(self._topic):
-            for client, number in group:
-                membership = client.queues[number]
-                if isinstance(client, Session) and membership.only in (None, link_class):
-                    found.setdefault(client, []).append(membership)
-        return found
+        return {
+            client
+            for group in self._stack.deliveries.sharing.members.of(self._topic)
+            for client, number in group
+            if isinstance(client, Session) and client.asks[number].takes(link_class)
+        }
 
     def _interests(self, uid: str) -> tuple[tuple[WhyInterest, ...], bool]:
         """Return the interests of a member that match, and whether there may be more."""
         return self._matching(self._stack.node.profiles.index.interests_of(uid))
 
-    def _matching(self, interests: Iterable[Interest]) -> tuple[tuple[WhyInterest, ...], bool]:
+    def _matching(self, interests: Iterable[Ask]) -> tuple[tuple[WhyInterest, ...], bool]:
         """Return those that match, and whether there may be more."""
         found: list[WhyInterest] = []
-        bit = CLASS_BITS[self._request.link_class]
+        link_class = self._request.link_class
         for interest in interests:
             if self._to_look_at == 0:
                 return tuple(found), True
             self._to_look_at -= 1
-            if interest.classes & bit and self._is_matched(interest):
+            if interest.takes(link_class) and self._is_matched(interest):
                 if len(found) == MAX_INTERESTS_TOLD:
                     return tuple(found), True
                 found.append(self._shown_interest(interest))
         return tuple(found), False
 
-    def _is_matched(self, interest: Interest) -> bool:
-        if interest.engine != Engine.TOPICS:
-            return True  # of a kind that is not known here: it may want anything
-        return covers(interest.filter, self._request.topic)
+    def _is_matched(self, interest: Ask) -> bool:
+        return interest.is_everything or covers(interest.filter, self._request.topic)
 
-    def _shown_interest(self, interest: Interest) -> WhyInterest:
-        classes = tuple(each for each, bit in CLASS_BITS.items() if interest.classes & bit)
-        text = interest.filter if interest.engine == Engine.TOPICS else ""
-        shown = self._shown(text, is_secret=classes == (SECURE,))
+    def _shown_interest(self, interest: Ask) -> WhyInterest:
+        classes = interest.link_classes
+        shown = self._shown(interest.filter, is_secret=classes == (SECURE,))
         group = interest.group if shown is not None else None
         return WhyInterest(shown, classes, group, interest.realm)
 
@@ -282,58 +276,51 @@ class _Answer:
             if isinstance(row.recipient.client, Session)
         }
         members = self._members_here()
-        count = len(getting.keys() | members.keys())
+        count = len(getting.keys() | members)
         subscriber = self._request.subscriber
         found: list[WhyClient] = []
         if subscriber is None:
-            for client in dict.fromkeys((*getting, *members)):
+            for client in dict.fromkeys((*getting, *sorted(members, key=lambda each: each.uid))):
                 if len(found) == MAX_CLIENTS_TOLD:
                     break
-                found.append(self._client(client, getting.get(client), members.get(client, ())))
+                found.append(self._client(client, getting.get(client), client in members))
         else:
             for session in self._sessions:
                 if session.uid == subscriber and len(found) < MAX_CLIENTS_TOLD:
-                    known = getting.get(session), members.get(session, ())
+                    known = getting.get(session), session in members
                     found.append(self._client(session, *known))
         return tuple(found), count
 
-    def _client(
-        self, session: Session, recipient: Recipient | None, member_of: Collection[Membership]
-    ) -> WhyClient:
+    def _client(self, session: Session, recipient: Recipient | None, is_member: bool) -> WhyClient:
         link_class, topic = self._request.link_class, self._request.topic
-        queued = [*session.queues.values()]
-        every: list[tuple[str, LinkClass | None, str | None, int]] = [(*q,) for q in queued]
-        every[:0] = [
-            (*entry, None, session.realms.get(number, Realm.ALL))
-            for number, entry in session.filters.items()
-        ]
-        matching = [entry for entry in every if covers(entry[0], topic)]
-        of_class = [entry for entry in matching if entry[1] in (None, link_class)]
+        # Names are asked for by events of their own, whatever the topic.
+        every = [ask for ask in session.asks.values() if not is_name_filter(ask.filter)]
+        every.sort(key=lambda ask: ask.group is not None)
+        matching = [ask for ask in every if covers(ask.filter, topic)]
+        of_class = [ask for ask in matching if ask.takes(link_class)]
         shown = of_class or matching or every
         problem = None
         if not every:
             problem = "it has no subscription"
         elif not matching:
             problem = "none of its filters matches"
-        elif not of_class:
-            classes = sorted({str(only) for _, only, _, _ in matching})
-            problem = f"what matches is for {' and '.join(classes)} events alone"
         elif link_class.is_secret and not session.secure:
             problem = "the hop from its broker to it is not secure"
-        elif recipient is None and member_of:
+        elif not of_class:
+            classes = sorted({str(each) for ask in matching for each in ask.link_classes})
+            problem = f"what matches is for {' and '.join(classes)} events alone"
+        elif recipient is None and is_member:
             problem = None
         elif recipient is not None and recipient.outlet is None and link_class.is_ordered:
             problem = "it is being sent first what it has missed; then it gets this"
         elif recipient is None:
             problem = "it has gone"
-        filters = tuple(self._shown_filter(*entry) for entry in shown[:MAX_FILTERS_TOLD])
+        filters = tuple(self._shown_filter(ask) for ask in shown[:MAX_FILTERS_TOLD])
         return WhyClient(session.uid, filters, len(shown) > MAX_FILTERS_TOLD, problem)
 
-    def _shown_filter(
-        self, text: str, only: LinkClass | None, group: str | None, realm: int
-    ) -> WhyFilter:
-        shown = self._shown(text, is_secret=only is SECURE, of_client=True)
-        return WhyFilter(shown, only, group if shown is not None else None, realm)
+    def _shown_filter(self, ask: Ask) -> WhyFilter:
+        shown = self._shown(ask.filter, is_secret=ask.only is SECURE, of_client=True)
+        return WhyFilter(shown, ask.only, ask.group if shown is not None else None, ask.realm)
 
     def _shown(self, text: str, *, is_secret: bool, of_client: bool = False) -> str | None:
         """Return a filter, or None where it is not to be shown, or there is no room for it."""

@@ -28,15 +28,9 @@ from ges.wire.client_messages import (
     Subscribe,
     Unsubscribe,
 )
-from ges.wire.event_runs import EventRun, event_runs
-from ges.wire.events import (
-    CLIENT_FLAGS,
-    GROUPS_FLAG,
-    LEVELS_FLAG,
-    MAX_PAYLOAD_BYTES,
-    NO_DUTY,
-    TIMED_FLAGS,
-)
+from ges.wire.event_flags import CLIENT_FLAGS, GROUPS_FLAG, LEVELS_FLAG, TIMED_FLAGS
+from ges.wire.event_runs import EventRun, attribute_problem, event_runs
+from ges.wire.events import MAX_PAYLOAD_BYTES, NO_DUTY
 from ges.wire.names import ROOT
 from ges.wire.status import Status
 from ges.wire.status_pages import status_frames
@@ -101,7 +95,7 @@ class Intake:
             if session.only_looks and run.kind != CONTROL:
                 raise ProtocolError("an event from a client that only looks")
             if run.kind == EVENT:
-                for events in self._apart(event_runs(run.data, run.bounds)):
+                for events in self._apart(event_runs(run.data, run.bounds, with_attributes=False)):
                     for part in self._portions(events):
                         self._take_events(session, part)
                         yield
@@ -220,7 +214,7 @@ class Intake:
         park_ms = head.park_ms  # it is not in the event as that goes on
         if head.hops or head.duty != NO_DUTY or head.flags & ~CLIENT_FLAGS:
             run = run.unpatched()
-        problem = self._topics.problem(head.topic) or self._why_too_large(run)
+        problem = self._topics.problem(head.topic) or self._why_unfit(run)
         if head.is_named:
             problem = problem or why_never(head)
         if head.topic.startswith(NAMES_BELOW):
@@ -257,15 +251,17 @@ class Intake:
             self._replies.refuse(session, run.head.link_class, sequence, problem)
 
     def _apart(self, runs: Iterable[EventRun]) -> Iterator[EventRun]:
-        """Yield the runs; one by one the events of a run where one of them is too large."""
+        """Yield the runs; one by one the events of a run that cannot all be taken."""
         for run in runs:
-            if self._why_too_large(run) is None:
+            if self._why_unfit(run) is None:
                 yield run
             else:
                 yield from run.split()
 
-    def _why_too_large(self, run: EventRun) -> str | None:
-        """Return why an event of a run is larger than this broker takes, or None."""
+    def _why_unfit(self, run: EventRun) -> str | None:
+        """Return why an event of a run is larger than this broker takes, or malformed; or None."""
+        if (problem := attribute_problem(run)) is not None:
+            return problem
         limit = self._limits.payload_bytes
         if limit >= MAX_PAYLOAD_BYTES or (size := run.largest_payload) <= limit:
             return None

@@ -14,7 +14,8 @@ from ges.sessions.on_ring import OnRing
 from ges.sessions.replies import Replies
 from ges.sessions.session import Session
 from ges.wire.client_messages import KeepAlive
-from ges.wire.events import EXPRESS_FLAG, FLAGS_AT
+from ges.wire.event_flags import EXPRESS_FLAG
+from ges.wire.events import FLAGS_AT
 from overlay.driver import Driver
 from overlay.errors import ProtocolError
 from overlay.ids import NANOS_PER_SECOND

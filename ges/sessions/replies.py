@@ -39,7 +39,7 @@ class Replies:
         if not session.accepted:
             session.is_asking = False
             return
-        is_waited_for = session.is_asking or not session.asks
+        is_waited_for = session.is_asking or not session.says_when_waiting
         if (
             is_waited_for
             or session.unsaid >= CONFIRM_EVENTS

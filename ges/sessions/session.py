@@ -6,8 +6,7 @@ from typing import Protocol
 
 from ges.access.admission import Admitted
 from ges.access.rules import NOBODY
-from ges.routing.named import filter_of
-from ges.routing.subscriber import Membership
+from ges.wire.asked import Ask
 from ges.wire.client_messages import CLIENT_CODEC, Leaving, Missed
 from overlay.address import is_loopback
 from overlay.ids import LinkClass, Nanos, short
@@ -89,7 +88,6 @@ class Session:
         "changes",
         "connection",
         "filter_bytes",
-        "filters",
         "hears_active",
         "hears_leaving",
         "hears_levels",
@@ -102,15 +100,13 @@ class Session:
         "is_local",
         "last",
         "last_word",
-        "names",
         "number",
         "only_looks",
         "published",
         "publisher",
-        "queues",
         "reader",
-        "realms",
         "retains",
+        "says_when_waiting",
         "since",
         "source",
         "status",
@@ -133,7 +129,7 @@ class Session:
         identity: PeerIdentity | None = None,
         reader: FrameReader | None = None,
         *,
-        asks: bool = False,
+        says_when_waiting: bool = False,
         hears_missed: bool = False,
         hears_active: bool = False,
         hears_levels: bool = False,
@@ -151,7 +147,7 @@ class Session:
         """Begin to serve it.
 
         Args:
-            asks: it says when it waits for its events to be confirmed.
+            says_when_waiting: it says when it waits for its events to be confirmed.
             hears_missed: it knows what :class:`Missed` says.
             hears_active: it is told when its subscriptions are active ...
             hears_levels: ... and before that, how far they are.
@@ -180,11 +176,8 @@ class Session:
         self.reader = reader
         self.status: bytes | None = None  #: answers all requests that come in one read
         self.is_detached = False  #: it is served no more
-        self.filters: dict[int, tuple[str, LinkClass | None]] = {}  #: by subscription number
-        self.realms: dict[int, int] = {}  #: of filters for events of some units alone
-        self.names: dict[int, str] = {}  #: that it has taken, by subscription number
-        self.queues: dict[int, Membership] = {}  #: subscriptions in queue groups
-        self.asks = asks
+        self.asks: dict[int, Ask] = {}  #: by the numbers of its subscriptions
+        self.says_when_waiting = says_when_waiting
         self.hears_missed = hears_missed
         self.hears_active = hears_active
         self.hears_levels = hears_levels
@@ -276,11 +269,4 @@ class Session:
     @property
     def subscriptions(self) -> int:
         """How many it has."""
-        return len(self.filters) + len(self.queues) + len(self.names)
-
-    def filter_of(self, number: int) -> str | None:
-        """Return the filter of a subscription; None: there is none of that number."""
-        if (entry := self.filters.get(number)) is not None:
-            return entry[0]
-        membership = self.queues.get(number)
-        return membership.filter if membership is not None else filter_of(self, number)
+        return len(self.asks)

@@ -10,12 +10,10 @@ from collections import Counter
 
 from ges.matching.filter_tree import filter_cost
 from ges.profiles import profile
-from ges.profiles.interest import interest_in
 from ges.profiles.profiles_part import ProfilesPart
 from ges.sessions.session import Session
-from ges.wire.client_messages import Subscribe
+from ges.wire.asked import Ask
 from ges.wire.names import is_name_filter
-from ges.wire.profile_messages import Interest
 from overlay.limits import Limits
 from overlay.shares import Shares, Source
 
@@ -32,68 +30,55 @@ class SubscriptionShares:
         self._most_bytes = most_bytes
         # How much there is of each is looked up when it is asked for.
         self._memory, self._groups, self._names = Shares(0), Shares(0), Shares(0)
-        self._members: Counter[tuple[Source, Interest]] = Counter()  #: of queue groups
+        self._members: Counter[tuple[Source, Ask]] = Counter()  #: of queue groups
 
-    def why_not(self, session: Session, request: Subscribe) -> str | None:
+    def why_not(self, session: Session, ask: Ask) -> str | None:
         """Return why there is no room for a subscription, or None."""
         total = min(self._limits.subscription_bytes_total, self._most_bytes)
         self._memory.resize(total)
-        cost, source = filter_cost(request.filter), session.source
+        cost, source = filter_cost(ask.filter), session.source
         reason = self._memory.why_not(source, cost, "bytes of memory for filters")
-        if reason is None and is_name_filter(request.filter):
+        if reason is None and is_name_filter(ask.filter):
             self._names.resize(MAX_NAMES)
             return self._names.why_not(source, 1, "names")
-        if reason is not None or request.queue is None:
+        if reason is not None or ask.group is None:
             return reason
-        interest = interest_in(
-            request.filter,
-            request.link_class,
-            request.queue,
-            secure=session.secure,
-            realm=request.realm,
-        )
-        return self._why_no_member(source, interest)
+        return self._why_no_member(source, ask)
 
-    def take(self, session: Session, number: int) -> None:
+    def take(self, session: Session, ask: Ask) -> None:
         """A client has got a subscription."""
-        self._change(session, number, 1)
+        self._change(session, ask, 1)
 
-    def free(self, session: Session, number: int) -> None:
-        """A client is about to have a subscription no more."""
-        self._change(session, number, -1)
+    def free(self, session: Session, ask: Ask) -> None:
+        """A client has a subscription no more."""
+        self._change(session, ask, -1)
 
     def free_all(self, session: Session) -> None:
         """A client is about to have no subscription any more."""
-        for number in (*session.filters, *session.queues, *session.names):
-            self._change(session, number, -1)
+        for ask in session.asks.values():
+            self._change(session, ask, -1)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
-    def _why_no_member(self, source: Source, interest: Interest) -> str | None:
-        full = self._profiles.why_full(interest)
-        if full is not None or self._members[source, interest]:
+    def _why_no_member(self, source: Source, ask: Ask) -> str | None:
+        full = self._profiles.why_full(ask)
+        if full is not None or self._members[source, ask]:
             return full
         taken = self._profiles.grouped
         # A group in which several sources have members takes the room of one.
         self._groups.resize(profile.MAX_GROUPED, beside=taken - len(self._groups))
-        is_new = not self._profiles.is_wanted(interest)
+        is_new = not self._profiles.is_wanted(ask)
         return self._groups.why_not(source, 1, "queue groups", is_new=is_new)
 
-    def _change(self, session: Session, number: int, by: int) -> None:
-        text = session.filter_of(number)
-        if text is None:
-            return
-        source, cost = session.source, by * filter_cost(text)
+    def _change(self, session: Session, ask: Ask, by: int) -> None:
+        source, cost = session.source, by * filter_cost(ask.filter)
         session.filter_bytes += cost
         self._memory.take(source, cost)
-        if number in session.names:
+        if is_name_filter(ask.filter):
             self._names.take(source, by)
-        membership = session.queues.get(number)
-        if membership is None:
+        if ask.group is None:
             return
-        of_class, group, realm = membership.only, membership.group, membership.realm
-        interest = interest_in(text, of_class, group, secure=session.secure, realm=realm)
-        key = source, interest
+        key = source, ask
         before = self._members[key]
         self._members[key] += by
         if not self._members[key]:

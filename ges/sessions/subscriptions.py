@@ -5,16 +5,18 @@ from __future__ import annotations
 import sys
 
 from ges.errors import TopicError
+from ges.matching.asks import served
 from ges.matching.filter_tree import filter_cost
 from ges.sessions.active_notices import ActiveNotices
 from ges.sessions.session import Session
 from ges.sessions.subscription_shares import SubscriptionShares
 from ges.stack import Stack
+from ges.wire.asked import Ask
 from ges.wire.client_messages import Subscribe, SubscriptionRefused
 from ges.wire.names import ROOT, is_name_filter, name_in
 from ges.wire.replies import is_reply_address, why_not_to_be_read
 from ges.wire.topics import check_filter
-from overlay.ids import LinkClass
+from overlay.errors import ConfigError
 from overlay.limits import Limits
 from overlay.links.counted_log import CountedLog
 
@@ -43,43 +45,34 @@ class Subscriptions:
         self._counted_log = counted_log
 
     def subscribe(self, session: Session, request: Subscribe) -> None:
-        """Serve a filter, or tell the client why not."""
+        """Serve what a client asks for, or tell it why not."""
         session.changes += 1
-        reason = None
+        number = request.number
         try:
-            check_filter(request.filter)
-        except TopicError as error:
-            reason = str(error)
-        if request.link_class is LinkClass.SECURE and not session.secure:
-            reason = "the hop from the broker to this client is not secure; attach over chordals://"
-        if reason is None:
-            reason = why_not_to_be_read(request.filter, session.uid)
-        is_name = is_name_filter(request.filter)
+            check_filter(request.ask.filter)
+            ask = served(request.ask, secure=session.secure)
+        except (TopicError, ConfigError) as error:
+            session.tell(SubscriptionRefused(number, str(error)[:500]))
+            return
+        is_name = is_name_filter(ask.filter)
+        reason = why_not_to_be_read(ask.filter, session.uid)
         if reason is None and is_name:
-            reason = _why_no_name(session, request)
+            reason = _why_no_name(session, number, ask)
         permissions = session.admission.permissions
         if reason is None and permissions is not None and not is_name:
-            decision = permissions.subscribe(request.filter)
+            decision = permissions.subscribe(ask.filter)
             if not decision.allowed:
-                self._deny(session, request.number, decision.reason)
+                self._deny(session, number, decision.reason)
                 return
         if reason is None:
-            self._end(session, request.number)  # the same number again replaces it
-            if request.queue is not None:
-                reason = _why_no_member(request)
-            reason = reason or self._no_room(session, request)
+            self._end(session, number)  # the same number again replaces it
+            reason = _why_no_member(ask) or self._no_room(session, ask)
         if reason is not None:
-            session.tell(SubscriptionRefused(request.number, reason[:500]))
+            session.tell(SubscriptionRefused(number, reason[:500]))
             return
-        number = request.number
         self._notices.begin(session, number, self._stack.now())
-        if (name := name_in(request.filter)) is not None:
-            self._deliveries.take_name(session, number, name)
-        else:
-            self._deliveries.subscribe(
-                session, number, request.filter, request.link_class, request.queue, request.realm
-            )
-        self._shares.take(session, number)
+        self._deliveries.subscribe(session, number, ask)
+        self._shares.take(session, ask)
 
     def unsubscribe(self, session: Session, number: int) -> None:
         """Serve a filter no longer, if there is one of that number."""
@@ -89,15 +82,13 @@ class Subscriptions:
     def judge_anew(self, session: Session) -> None:
         """What the client may do has changed: end what it may not have any more."""
         permissions = session.admission.permissions
-        for number in (*session.filters, *session.queues):
-            text = session.filter_of(number) or ""
-            decision = permissions.subscribe(text) if permissions is not None else None
-            if decision is not None and not decision.allowed:
-                self._end(session, number)
-                self._deny(session, number, decision.reason)
-
-        for number, name in [*session.names.items()]:
-            if (reason := _why_not_its(session, name)) is not None:
+        for number, ask in [*session.asks.items()]:
+            if (name := name_in(ask.filter)) is not None:
+                reason = _why_not_its(session, name)
+            else:
+                decision = permissions.subscribe(ask.filter) if permissions is not None else None
+                reason = decision.reason if decision is not None and not decision.allowed else None
+            if reason is not None:
                 self._end(session, number)
                 self._deny(session, number, reason)
 
@@ -110,9 +101,9 @@ class Subscriptions:
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _end(self, session: Session, number: int) -> None:
-        text = session.filter_of(number)
-        if text is not None:
-            self._shares.free(session, number)
+        ask = session.asks.get(number)
+        if ask is not None:
+            self._shares.free(session, ask)
             self._notices.end(session, number)
             self._deliveries.unsubscribe(session, number)
 
@@ -120,14 +111,14 @@ class Subscriptions:
         self._counted_log.note("subscriptions_denied", "subscription denied", **session.who)
         session.tell(SubscriptionRefused(number, reason[:500]))
 
-    def _no_room(self, session: Session, request: Subscribe) -> str | None:
+    def _no_room(self, session: Session, ask: Ask) -> str | None:
         """Return why there is no room for a subscription, or None; that is counted and logged."""
-        limits, cost = self._limits, filter_cost(request.filter)
+        limits, cost = self._limits, filter_cost(ask.filter)
         if session.subscriptions >= limits.subscriptions:
             reason = f"a client may have {limits.subscriptions} subscriptions; unsubscribe some"
         elif session.filter_bytes + cost > limits.subscription_bytes:
             reason = "this client's filters take too much memory; unsubscribe some, or shorten them"
-        elif (full := self._shares.why_not(session, request)) is not None:
+        elif (full := self._shares.why_not(session, ask)) is not None:
             reason = f"{full}; unsubscribe some, or attach to another broker"
         else:
             return None
@@ -136,24 +127,26 @@ class Subscriptions:
         return reason
 
 
-def _why_no_member(request: Subscribe) -> str | None:
-    """Return why a subscription cannot be in its queue group, or None."""
-    if is_reply_address(request.filter):
+def _why_no_member(ask: Ask) -> str | None:
+    """Return why a subscription cannot be in the queue group that it asks for, or None."""
+    if ask.group is None:
+        return None
+    if is_reply_address(ask.filter):
         return "replies go to the client that has asked, and to no queue group"
-    assert request.queue is not None
-    if not request.queue.isprintable():
-        return f"queue {request.queue!r} has characters in it that do not show"
+    if not ask.group.isprintable():
+        return f"queue {ask.group!r} has characters in it that do not show"
     return None
 
 
-def _why_no_name(session: Session, request: Subscribe) -> str | None:
+def _why_no_name(session: Session, number: int, ask: Ask) -> str | None:
     """Return why a client may not take a name, or None."""
-    name = name_in(request.filter)
+    name = name_in(ask.filter)
     if name is None:
         return f"what is below {ROOT} is one name of a client, of letters, digits and ._:@-"
-    if request.queue is not None:
+    if ask.group is not None:
         return "events for a name go to all clients of that name, and to no queue group"
-    if len(session.names) >= MAX_NAMES_OF_ONE and request.number not in session.names:
+    others = (each for at, each in session.asks.items() if at != number)
+    if sum(name_in(each.filter) is not None for each in others) >= MAX_NAMES_OF_ONE:
         return f"a client may have {MAX_NAMES_OF_ONE} names"
     return _why_not_its(session, name)
 

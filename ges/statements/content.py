@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ges.gateways.link_state import LinkStates
+from ges.matching.asks import order, size_of
 from ges.profiles.covering import CoverTree
-from ges.profiles.interest import order, size_of
 from ges.profiles.merging import merge
 from ges.units.nodes import level_of
-from ges.wire.profile_messages import Interest
+from ges.wire.asked import Ask
 from ges.wire.statement_messages import (
     MAX_EDGES,
     MAX_STATED,
@@ -37,13 +37,13 @@ COUNTS: tuple[int, ...] = (*range(1, 9), *(1 << power for power in range(4, 17))
 class Content(NamedTuple):
     """What is said of a unit."""
 
-    wanted: tuple[Interest, ...]
+    wanted: tuple[Ask, ...]
     edges: tuple[UnitEdge, ...]  #: its links to others
     secure: SecureHealth
     is_crowded: bool = False  #: brokers in it wait for slots
 
 
-def stated(interests: Iterable[Interest], level: int) -> tuple[Interest, ...]:
+def stated(interests: Iterable[Ask], level: int) -> tuple[Ask, ...]:
     """Return the fewest interests that cover these; wider ones where that is still too much.
 
     ``level``: of the unit that states them. Those that are kept to such a unit are told nobody.
@@ -61,7 +61,7 @@ def stated(interests: Iterable[Interest], level: int) -> tuple[Interest, ...]:
     return tuple(sorted(found, key=order))
 
 
-def _first_groups(groups: Iterable[Interest]) -> Iterator[Interest]:
+def _first_groups(groups: Iterable[Ask]) -> Iterator[Ask]:
     """Yield as many as a statement may have."""
     size = 0
     for number, group in enumerate(groups):
@@ -71,14 +71,14 @@ def _first_groups(groups: Iterable[Interest]) -> Iterator[Interest]:
         yield group
 
 
-def is_full(interests: Iterable[Interest], group: Interest) -> bool:
+def is_full(interests: Iterable[Ask], group: Ask) -> bool:
     """Say whether a statement of these has no room for one more queue group."""
     sizes = [size_of(each) for each in interests if each.group is not None]
     too_many = len(sizes) >= MAX_STATED_GROUPS
     return too_many or sum(sizes) + size_of(group) > MAX_STATED_GROUPS_BYTES
 
 
-def tree_of(interests: Iterable[Interest]) -> CoverTree:
+def tree_of(interests: Iterable[Ask]) -> CoverTree:
     """Return interests as a tree that knows what covers what."""
     tree = CoverTree()
     for interest in interests:
@@ -86,7 +86,7 @@ def tree_of(interests: Iterable[Interest]) -> CoverTree:
     return tree
 
 
-def minimal(interests: set[Interest]) -> set[Interest]:
+def minimal(interests: set[Ask]) -> set[Ask]:
     """Return those that no other one covers."""
     tree = tree_of(interests)
     return {each for each in interests if next(tree.covering(each), None) is None}

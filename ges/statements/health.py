@@ -19,8 +19,7 @@ from typing import TypeVar
 
 from ges.gateways.graph import level_of
 from ges.gateways.link_state import LinkStates
-from ges.profiles.interest import CLASS_BITS
-from ges.wire.profile_messages import Interest
+from ges.wire.asked import CLASS_BITS, Ask
 from ges.wire.statement_messages import SecureHealth, UnitStatement
 from overlay.ids import LinkClass
 
@@ -30,7 +29,7 @@ SECURE = LinkClass.SECURE
 N = TypeVar("N", int, str)
 
 
-def wants_secure(interests: Iterable[Interest]) -> bool:
+def wants_secure(interests: Iterable[Ask]) -> bool:
     """Say whether secure events are among what is wanted."""
     return any(interest.classes & CLASS_BITS[SECURE] for interest in interests)
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ges.gateways.gateways_part import GatewaysPart
+from ges.matching.asks import everything
 from ges.profiles.covering import CoverTree
-from ges.profiles.interest import everything
 from ges.profiles.profiles_part import ProfilesPart
 from ges.statements.content import Content, cluster_edges, edges_above, is_full, stated, tree_of
 from ges.statements.health import cluster_health, unit_health, wants_secure
@@ -28,8 +28,8 @@ from ges.units.arcs import Arc
 from ges.units.nodes import from_level, node_at
 from ges.units.unit_rows import unit_arcs
 from ges.units.units_part import UnitsPart
+from ges.wire.asked import Ask
 from ges.wire.client_messages import Level
-from ges.wire.profile_messages import Interest
 from ges.wire.statement_messages import (
     HeldStatement,
     SecureHealth,
@@ -64,7 +64,7 @@ class ActiveIn(Fact, Generic[K]):
 class _Waiting:
     """A subscription that is active in the cluster, and not in the whole system yet."""
 
-    interest: Interest
+    interest: Ask
     level: int = 0  #: the one that was told last
 
 
@@ -349,7 +349,7 @@ class StatementsPart(Part):
             del self._waiting[key]
         return [Notify(ActiveIn(level, tuple(keys))) for level, keys in sorted(reached.items())]
 
-    def _active_in(self, own: Mapping[int, Unit | None], interest: Interest) -> Level:
+    def _active_in(self, own: Mapping[int, Unit | None], interest: Ask) -> Level:
         """Return how far one is active that all of the cluster have acknowledged.
 
         ``own``: the units that this broker is in, by level, where there are others beside them.
@@ -360,7 +360,7 @@ class StatementsPart(Part):
                 return Level(level)
         return Level.SYSTEM
 
-    def _is_covered(self, unit: Unit, interest: Interest) -> bool:
+    def _is_covered(self, unit: Unit, interest: Ask) -> bool:
         """Say whether all of the context know that something is wanted in a unit."""
         held = self.statements.get(unit)
         if held is None or self._taken.get(unit) != held.version:

@@ -1,12 +1,14 @@
 """Bytes: events and messages as they go between brokers and to clients. Pure.
 
 Events
-    ``topics`` (topics and filters as text), ``events`` (their header, and packing), ``event_runs``
-    (many with one header), ``source_route`` (an event that names its path), ``groups`` (who serves
-    which queue group), ``levels`` (which units it is for), ``realms`` (how far it goes), ``names``
-    (of the clients that it is for), ``replies`` (where the reply to a
-    request goes), ``delivered`` (what a subscriber gets), ``trace_context`` (the trace that an
-    event belongs to).
+    ``topics`` (topics and filters as text), ``events`` (their header, and packing), ``event_flags``
+    (what each flag is), ``event_runs`` (many with one header), ``source_route`` (an event that
+    names its path), ``groups`` (who serves which queue group), ``levels`` (which units it is for),
+    ``realms`` (how far it goes), ``names`` (of the clients that it is for), ``replies`` (where the
+    reply to a request goes), ``delivered`` (what a subscriber gets), ``trace_context`` (the trace
+    that an event belongs to), ``attributes`` (names and typed values).
+Subscriptions
+    ``asked`` (all that one may ask for, as one value).
 Messages
     ``broker_messages`` (between brokers), ``unit_messages`` (about their units),
     ``relocation_messages`` (while a whole unit moves),

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import msgspec
 
+from ges.wire.asked import Ask
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.drill_messages import DRILL_MESSAGES, Drilled
 from ges.wire.operator_messages import OPERATOR_MESSAGES, ClientList, Operated, UnitJoining
-from ges.wire.profile_messages import GroupName, WireRealm
 from ges.wire.status import MoreStatus, Status
 from ges.wire.topics import MAX_TOPIC_BYTES
 from ges.wire.why import Why, WhyRequest
@@ -30,21 +30,11 @@ FilterText = Annotated[str, msgspec.Meta(max_length=MAX_TOPIC_BYTES)]
 
 
 class Subscribe(Message, frozen=True):
-    """Send me the events that match. ``link_class``: only those of that class; None: all.
-
-    ``values``: first the values that are retained, if the client knows of these.
-    """
+    """Send me the events that I ask for."""
 
     number: Number
-    filter: FilterText
-    link_class: LinkClass | None
-    #: name of a queue group: of its members on one filter one gets each event; only to a broker
-    #: that has said :data:`overlay.wire.versions.QUEUES`
-    queue: GroupName | None = None
-    values: bool = True
-    #: only events published in the same unit of that level (:mod:`ges.wire.realms`); only to a
-    #: broker that has said :data:`overlay.wire.versions.REALMS`
-    realm: WireRealm = 4
+    ask: Ask
+    values: bool = True  #: first the values that are retained, if the client knows of these
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -60,10 +50,8 @@ class Resubscription(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A subscription that another broker has served before."""
 
     number: Number
-    filter: FilterText
-    link_class: LinkClass | None
+    ask: Ask
     age_ms: Number  #: milliseconds since it was served first
-    realm: WireRealm = 4
 
 
 class Resubscribe(Message, frozen=True):

@@ -11,29 +11,33 @@ or more, just as they came::
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from types import MappingProxyType
 
 import msgspec
 
-from ges.wire.events import (
+from ges.wire.attributes import Attributes, read_attributes
+from ges.wire.event_flags import (
+    ALONE_FLAGS,
     AT_MOST_ONCE_FLAG,
-    ATTRIBUTES,
-    BUDGET,
-    CORRELATION_BYTES,
     CORRELATION_FLAG,
     EXPIRES_FLAG,
     EXPRESS_FLAG,
-    LAYOUT_FLAGS,
-    PRIORITY_BITS,
     REQUEST_FLAG,
     RETAIN_FLAG,
     ROUGH_FLAG,
     SECURE_FLAG,
+    STORED_FLAG,
+    extension_at,
+    extension_bytes,
+)
+from ges.wire.events import (
+    BUDGET,
+    CORRELATION_BYTES,
     STAMP,
     START_BYTES,
-    STORED_FLAG,
+    WORD_BYTES,
     layout_alike,
 )
 from ges.wire.replies import reply_address
@@ -46,13 +50,13 @@ MAX_MATCHES = 1024  #: subscriptions of one client served by one delivery
 ALIKE = 256  #: events of one size that are decoded at once, at most
 PROBE = 8  #: at least: the last of so many shows whether there are more of them
 
-_NONE: Mapping[str, str] = MappingProxyType({})
+_NONE: Attributes = MappingProxyType({})
 
 #: Frame header and event header in one, but for what concerns brokers alone.
-_DELIVERED = struct.Struct("!IHHB33x16sQQQBBHH")
+_DELIVERED = struct.Struct("!IHIB35x16sQQQBBBBHH")
 _EVENT_TAG = PROTOCOL_VERSION << 8 | EVENT
 _CLASS_FLAGS = SECURE_FLAG | EXPRESS_FLAG
-_UNLIKE = LAYOUT_FLAGS | STORED_FLAG | AT_MOST_ONCE_FLAG
+_UNLIKE = ALONE_FLAGS | AT_MOST_ONCE_FLAG
 _CLASSES = (
     {0: LinkClass.NORMAL, SECURE_FLAG: LinkClass.SECURE, EXPRESS_FLAG: LinkClass.EXPRESS}
     | {_CLASS_FLAGS: LinkClass.SECURE}  # no broker passes such an event on
@@ -64,7 +68,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
     topic: str
     payload: bytes
-    attributes: Mapping[str, str]
+    attributes: Attributes  #: text, integers, floats and booleans by name
     link_class: LinkClass
     publisher: str  #: uid
     sequence: int
@@ -198,27 +202,26 @@ def _read_event(
         published,
         _,
         priority,
+        _,
+        words,
         topics,
         attributes,
     ) = _DELIVERED.unpack_from(data, at)
     end = at + 4 + length
-    topic_at = at + _DELIVERED.size
+    behind = at + _DELIVERED.size
+    topic_at = behind + extension_bytes(flags) + WORD_BYTES * words
     budget = spent = 0
     is_express = bool(flags & EXPRESS_FLAG)
     if is_express:
-        budget, spent = BUDGET.unpack_from(data, topic_at)
-        topic_at += BUDGET.size
+        budget, spent = BUDGET.unpack_from(data, behind)
         spent += hop_us()
     correlation = b""
     if flags & CORRELATION_FLAG:
-        correlation = data[topic_at : topic_at + CORRELATION_BYTES]
-        topic_at += CORRELATION_BYTES
+        first = behind + extension_at(CORRELATION_FLAG, flags)
+        correlation = data[first : first + CORRELATION_BYTES]
     ends = 0
-    if flags & RETAIN_FLAG:
-        topic_at += STAMP.size
     if flags & EXPIRES_FLAG:
-        (ends,) = STAMP.unpack_from(data, topic_at)
-        topic_at += STAMP.size
+        (ends,) = STAMP.unpack_from(data, behind + extension_at(EXPIRES_FLAG, flags))
     attributes_at = topic_at + topics
     payload_at = attributes_at + attributes
     is_out = sequence > MAX_SEQUENCE or incarnation > MAX_COUNT
@@ -227,7 +230,7 @@ def _read_event(
     event = Event(
         data[topic_at:attributes_at].decode(),
         data[payload_at:end],
-        ATTRIBUTES.decode(data[attributes_at:payload_at]) if attributes else _NONE,
+        read_attributes(data[attributes_at:payload_at]) if attributes else _NONE,
         _CLASSES[flags & _CLASS_FLAGS],
         who.hex(),
         sequence,
@@ -238,7 +241,7 @@ def _read_event(
         budget,
         spent,
         incarnation,
-        priority & PRIORITY_BITS,
+        priority,
         correlation,
         bool(flags & REQUEST_FLAG),
         bool(flags & STORED_FLAG),
@@ -246,7 +249,7 @@ def _read_event(
         ends,
         bool(flags & AT_MOST_ONCE_FLAG),
     )
-    is_like = not (flags & _UNLIKE or attributes)
+    is_like = not (flags & _UNLIKE or attributes or words)
     like = _Like(event, data, at, topics) if is_like else None
     return event, like, end
 
@@ -341,4 +344,4 @@ class _Like:
 @lru_cache(maxsize=1024)
 def _layout(topic_bytes: int) -> struct.Struct:
     """Return length | version to incarnation | sequence | time | max hops to topic."""
-    return struct.Struct(f"!I62sQQ{6 + topic_bytes}s")
+    return struct.Struct(f"!I66sQQ{8 + topic_bytes}s")

@@ -18,33 +18,35 @@ from itertools import accumulate, pairwise
 
 import msgspec
 
-from ges.wire.events import (
+from ges.wire.attributes import read_attributes
+from ges.wire.event_flags import (
+    ALONE_FLAGS,
     CLIENT_FLAGS,
     EXPIRES_FLAG,
-    FLAGS_AT,
-    FRONT,
     GROUPS_FLAG,
-    HEADER,
-    LAYOUT_FLAGS,
     LEVELS_FLAG,
     MARK_FLAG,
-    MAX_PAYLOAD_BYTES,
-    NAMED_BIT,
-    NO_DUTY,
-    PRIORITY_AT,
+    NAMED_FLAG,
     REQUEST_FLAG,
     RETAIN_FLAG,
-    SHAPE_AT,
-    STAMP,
     STORED_FLAG,
     TIMED_FLAGS,
     WAY_FLAGS,
+    extension_at,
+    extension_bytes,
+)
+from ges.wire.events import (
+    FLAGS_AT,
+    FRONT,
+    HEADER,
+    MAX_PAYLOAD_BYTES,
+    NO_DUTY,
+    SHAPE_AT,
+    STAMP,
     Duty,
     Head,
-    check_attributes,
     pack_front,
     read_head,
-    topic_offset,
 )
 from ges.wire.groups import Serving, read_serving
 from ges.wire.levels import NO_UPPER, UPPER_BYTES
@@ -56,7 +58,6 @@ from overlay.wire.frames import HEADER as FRAME_HEADER
 
 FEW = 8  #: events: fewer are patched one by one
 RUN_BYTES = 64 * 1024  #: of a run, unless it is a single event
-_ALONE = LAYOUT_FLAGS | STORED_FLAG
 
 
 class EventRun(msgspec.Struct, frozen=True, gc=False):
@@ -97,7 +98,7 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
 
     def attributes(self) -> Iterator[bytes]:
         """Yield the attributes of each, packed."""
-        shift = FRAME_HEADER.size + topic_offset(self.head.flags) + len(self.head.topic)
+        shift = FRAME_HEADER.size + self.head.topic_at + len(self.head.topic)
         size = self.head.attribute_bytes
         for bound in self.bounds[:-1]:
             yield self.data[bound + shift : bound + shift + size]
@@ -159,17 +160,11 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
     def named(self, names: Iterable[str]) -> EventRun:
         """Return an event for named clients with other names; without any, as clients get it."""
         packed, at = pack_names(names), self.payload_at
-        bit = NAMED_BIT if packed else 0
-
-        def change(body: bytes) -> bytes:
-            priority = bytes((body[PRIORITY_AT] & ~NAMED_BIT | bit,))
-            middle = body[PRIORITY_AT + 1 : at]
-            rest = body[read_names(body, at, len(body))[1] :]
-            return b"".join((body[:PRIORITY_AT], priority, middle, packed, rest))
-
-        run = self._rewritten(self.head.flags, change)
-        head = msgspec.structs.replace(run.head, is_named=bool(packed))
-        return msgspec.structs.replace(run, head=head)
+        flags = self.head.flags & ~NAMED_FLAG | (NAMED_FLAG if packed else 0)
+        return self._rewritten(
+            flags,
+            lambda body: body[:at] + packed + body[read_names(body, at, len(body))[1] :],
+        )
 
     def levelled(self) -> EventRun:
         """Return the run with room behind each event for destinations above the cluster."""
@@ -190,14 +185,14 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         return msgspec.structs.replace(
             run,
             head=msgspec.structs.replace(
-                run.head, duty=Duty(1, duty.target, duty.destinations, duty.trace)
+                run.head, duty=Duty(1, 0, duty.destinations, duty.trace, millis=duty.millis)
             ),
         )
 
     @property
     def payload_at(self) -> int:
         """Where payloads begin in the bodies, or what stands before them."""
-        return topic_offset(self.head.flags) + len(self.head.topic) + self.head.attribute_bytes
+        return self.head.topic_at + len(self.head.topic) + self.head.attribute_bytes
 
     @property
     def upper_bytes(self) -> int:
@@ -225,12 +220,9 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         """Return a single event with its stamp and its end, as far as it has them."""
         head = self.head
         body = bytearray(next(self.bodies()))
-        at = topic_offset(head.flags)
-        if head.flags & EXPIRES_FLAG:
-            at -= STAMP.size
-            STAMP.pack_into(body, at, ends_ms)
-        if head.flags & RETAIN_FLAG:
-            STAMP.pack_into(body, at - STAMP.size, stamp)
+        for flag, value in ((EXPIRES_FLAG, ends_ms), (RETAIN_FLAG, stamp)):
+            if head.flags & flag:
+                STAMP.pack_into(body, HEADER.size + extension_at(flag, head.flags), value)
         return EventRun.of(msgspec.structs.replace(head, stamp=stamp, ends_ms=ends_ms), bytes(body))
 
     def untimed(self) -> EventRun:
@@ -241,10 +233,10 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         body = next(self.bodies())
         flags = head.flags & ~TIMED_FLAGS
         front = pack_front(flags, head.hops, head.via, head.source, head.duty)
-        middle = body[FRONT.size : topic_offset(flags)]
-        rest = body[topic_offset(head.flags) :]
+        first = HEADER.size + extension_bytes(head.flags & (RETAIN_FLAG - 1))
+        last = first + extension_bytes(head.flags & TIMED_FLAGS)
         plain = msgspec.structs.replace(head, flags=flags, stamp=0, ends_ms=0)
-        return EventRun.of(plain, front + middle + rest)
+        return EventRun.of(plain, front + body[FRONT.size : first] + body[last:])
 
     def as_stored(self) -> bytes:
         """Return the frame of a single event that is retained, as a value and not as news.
@@ -285,14 +277,21 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
         return frames
 
 
-def event_runs(data: bytes, bounds: list[int]) -> Iterator[EventRun]:
+def event_runs(
+    data: bytes, bounds: list[int], *, with_attributes: bool = True
+) -> Iterator[EventRun]:
     """Yield the runs of the event frames between ``bounds``; all that they say is read and checked.
+
+    ``with_attributes``: what is wrong with attributes is an error; else the caller looks at
+    :func:`attribute_problem`.
 
     Raises:
         CodecError: a frame is malformed, in whatever part of it; after the runs before it.
     """
     for run in _cut(data, bounds):
-        check_run(run)
+        if with_attributes and (problem := attribute_problem(run)) is not None:
+            raise CodecError(problem)
+        _check_readers(run)
         yield run
 
 
@@ -303,26 +302,31 @@ def read_event(body: bytes) -> Head:
         CodecError: it is malformed, in whatever part of it.
     """
     run = EventRun(read_head(body), body, [-FRAME_HEADER.size, len(body)], 1)
-    check_run(run)
+    if (problem := attribute_problem(run)) is not None:
+        raise CodecError(problem)
+    _check_readers(run)
     return run.head
 
 
-def check_run(run: EventRun) -> None:
-    """Read what is behind the headers of events that have come; of most there is nothing.
+def attribute_problem(run: EventRun) -> str | None:
+    """Return what is wrong with the attributes of events that have come; mostly there are none."""
+    if run.head.attribute_bytes:
+        try:
+            for packed in set(run.attributes()):  # mostly those of a run are alike
+                read_attributes(packed)
+        except CodecError as error:
+            return str(error)
+    return None
+
+
+def _check_readers(run: EventRun) -> None:
+    """Read for whom of all subscribers an event is that is for named ones, or for groups.
 
     Raises:
         CodecError: it makes no sense.
     """
-    head = run.head
-    if head.attribute_bytes:
-        for packed in set(run.attributes()):  # mostly those of a run are alike
-            check_attributes(packed)
-    if head.is_named or head.flags & GROUPS_FLAG:
-        _check_readers(run)
-
-
-def _check_readers(run: EventRun) -> None:
-    """Read for whom of all subscribers a single event is: for named ones, or for groups."""
+    if not run.head.flags & (NAMED_FLAG | GROUPS_FLAG):
+        return
     head, data, end = run.head, run.data, run.bounds[1]
     at = run.bounds[0] + FRAME_HEADER.size + run.payload_at
     if head.is_named:
@@ -344,7 +348,7 @@ def _cut(data: bytes, bounds: list[int]) -> Iterator[EventRun]:
         first = index
         index += 1
         # These are few, and each has a budget, an id or names of its own.
-        if head.flags & _ALONE or head.is_named:
+        if head.flags & ALONE_FLAGS or head.words:
             yield EventRun(head, data, bounds[first : index + 1], 1)
             continue
         most = bisect_right(bounds, start + RUN_BYTES, index) - 1
@@ -371,4 +375,4 @@ def _layout(topic_bytes: int) -> struct.Struct:
 
     All of a run have the first and the last in common.
     """
-    return struct.Struct(f"!4x62sQ8x{6 + topic_bytes}s")
+    return struct.Struct(f"!4x66sQ8x{8 + topic_bytes}s")

@@ -1,60 +1,50 @@
 """Event frames: their header, and how a client packs them.
 
-An event frame starts with a header of fixed layout, so that a broker reads what it routes by and
-patches what changes on the way without decoding the rest. What changes is in front::
+An event frame starts with a header of fixed layout, version 3, so that a broker reads what it
+routes by and patches what changes on the way without decoding the rest. What changes is in front::
 
-     0 u16 flags          see below
-     2 u8  hops           brokers passed so far
-     3 u8  shape          how many levels of destinations there are; 0: none, the event goes by arcs
+     0 u32 flags          :mod:`ges.wire.event_flags`
+     4 u8  hops           brokers passed so far
+     5 u8  shape          how many levels of destinations there are; 0: none, the event goes by arcs
                           of the ring (:mod:`ges.routing.arc_plan`)
-     4 u32 via            digest of the way so far (:mod:`ges.routing.via`)
-     8 u32 source         ring id of the broker where it was published
-    12 u32 target         shape 0: where the arc ends that the receiver is to serve; from a client:
-                          for how many milliseconds a secure event may be parked; of a recalled
-                          event for clients that have moved: its age in milliseconds, and one
-    16 u32 epochs         0; of tables of units
-    20 u64 destinations   bit n: the broker with slot n is to get it from the receiver
-    28 u64 trace          bit n: the broker with slot n has passed it on
+     6 u16 0
+     8 u32 via            digest of the way so far (:mod:`ges.routing.via`)
+    12 u32 source         ring id of the broker where it was published
+    16 u32 target         shape 0: where the arc ends that the receiver is to serve; else 0
+    20 u32 millis         from a client: for how many milliseconds a secure event may be parked; of
+                          a recalled event for clients that have moved: its age in milliseconds, and
+                          one; else 0
+    24 u64 destinations   bit n: the broker with slot n is to get it from the receiver
+    32 u64 trace          bit n: the broker with slot n has passed it on
 
 and the rest is as the publisher wrote it::
 
-    36 16s publisher      uid
-    52 u64 incarnation    of the publisher; as in messages, up to 2**63 - 1
-    60 u64 sequence       from 1, without gaps, for each publisher, incarnation and class; up to
+    40 16s publisher      uid
+    56 u64 incarnation    of the publisher; as in messages, up to 2**63 - 1
+    64 u64 sequence       from 1, without gaps, for each publisher, incarnation and class; up to
                           2**63 - 2, as messages name the number behind the last one
-    68 u64 published      unix time in nanoseconds, by the publisher's clock; any number, as no
+    72 u64 published      unix time in nanoseconds, by the publisher's clock; any number, as no
                           broker tells it on
-    76 u8  max hops       brokers that may pass it on; 0: as many as it takes
-    77 u8  priority       0 to 9 in bits 0 to 3, for whoever gets it; bits 4 and 5: the realm
-                          (:mod:`ges.wire.realms`), 0: all; bit 6: names of clients stand before
-                          the payload (:mod:`ges.wire.names`)
-    78 u16 topic bytes
-    80 u16 attribute bytes
-    82 topic (UTF-8) | attributes (msgpack map of strings) | payload
+    80 u8  max hops       brokers that may pass it on; 0: as many as it takes
+    81 u8  priority       0 to 9, for whoever gets it
+    82 u8  realm          1 to 4: how far it goes (:mod:`ges.wire.realms`)
+    83 u8  more           words of 8 bytes behind the extensions that this version does not know
+    84 u16 topic bytes
+    86 u16 attribute bytes
+    88 extensions | more words | topic (UTF-8) | attributes (:mod:`ges.wire.attributes`) | payload
 
-Flags: bit 0: secure; bit 1: to all linked, as the tree over arcs may have holes; bit 2: marked, as
-events before this one may come another way; bit 6: it may come for a second time; bit 7: it answers
-a question of the broker that it is for (:mod:`ges.routing.recall`); bit 8: it has a correlation id;
-bit 9: it is a request, and its correlation id says where the reply goes (:mod:`ges.wire.replies`);
-bit 10: behind its payload stands which broker serves which queue group (:mod:`ges.wire.groups`);
-bit 11: behind all that stand destinations above the cluster (:mod:`ges.wire.levels`);
-bit 12: it is to be retained; bit 13: it ends; bit 14: it is a retained value, and not news
-(:mod:`ges.retained`); bit 15: its publisher does not care if it is lost (QoS 0 of MQTT).
-
-An express event (bit 3 of the flags) has eight bytes more, before its topic::
+Extensions stand in the order of their bits. That of an express event is::
 
     u32 budget         microseconds it may be under way; 0: as the first broker has it
     u32 spent          microseconds under way so far, by estimates of those who passed it on
 
-Bit 4 says that it has passed a link that is not express, bit 5 that a broker has found it late.
-Behind that, with bit 8, there are 16 bytes by which a reply names what it replies to. Behind that,
-with bit 12::
+that of a retained event::
 
     u64 stamp          unix time in nanoseconds, as the broker has it where it was published; of
                        two retained events the one with the later stamp counts; from a client: 0;
                        up to 2**63 - 1, and so is the end
 
-and behind that, with bit 13::
+and that of an event that ends::
 
     u64 end            unix time in milliseconds, by the clock of that broker, after which nobody
                        is to get it; from a client: how many milliseconds that is from now on
@@ -63,12 +53,37 @@ and behind that, with bit 13::
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
 
+from ges.wire.attributes import MAX_ATTRIBUTE_BYTES
+from ges.wire.event_flags import (
+    AGAIN_FLAG,
+    AT_MOST_ONCE_FLAG,
+    CORRELATION_FLAG,
+    EXPIRES_FLAG,
+    EXPRESS_FLAG,
+    EXTENDED_FLAGS,
+    FLOOD_FLAG,
+    GROUPS_FLAG,
+    KNOWN_FLAGS,
+    LATE_FLAG,
+    LEVELS_FLAG,
+    MARK_FLAG,
+    NAMED_FLAG,
+    RECALLED_FLAG,
+    REQUEST_FLAG,
+    RETAIN_FLAG,
+    ROUGH_FLAG,
+    SECURE_FLAG,
+    STORED_FLAG,
+    TIMED_FLAGS,
+    extension_at,
+    extension_bytes,
+)
 from ges.wire.groups import MAX_GROUPS_BYTES
 from ges.wire.levels import CLUSTER_MASK, UPPER_BYTES, pack_upper, read_upper
 from ges.wire.names import MAX_NAMES_BYTES, check_names, pack_names
@@ -77,75 +92,41 @@ from ges.wire.topics import MAX_TOPIC_BYTES
 from overlay.errors import CodecError, ConfigError
 from overlay.ids import MAX_COUNT, MAX_SEQUENCE, LinkClass
 
-HEADER = struct.Struct("!HBBIIIIQQ16sQQQBBHH")
-FRONT = struct.Struct("!HBBIIIIQQ")  #: what changes on the way
-FLAGS_AT = 1  #: the byte with the flags that a broker sets, in the body of a frame
-SHAPE_AT = 3
-TARGET_AT = 12
-SEQUENCE_AT = 60
-PUBLISHED_AT = 68
-START_BYTES = 66  #: of an event's frame, from its length to the incarnation
+HEADER = struct.Struct("!IBBHIIIIQQ16sQQQBBBBHH")
+FRONT = struct.Struct("!IBBHIIIIQQ")  #: what changes on the way ...
+REST = struct.Struct("!16sQQQBBBBHH")  #: ... and what does not
+FLAGS_AT = 3  #: the byte with the flags that a broker sets, in the body of a frame
+SHAPE_AT = 5
+MILLIS_AT = 20
+SEQUENCE_AT = 64
+PUBLISHED_AT = 72
+START_BYTES = 70  #: of an event's frame, from its length to the incarnation
 
-SECURE_FLAG = 1
-FLOOD_FLAG = 2
-MARK_FLAG = 4
-EXPRESS_FLAG = 8
-ROUGH_FLAG = 16
-LATE_FLAG = 32
-AGAIN_FLAG = 64
-RECALLED_FLAG = 128
-CORRELATION_FLAG = 256
-REQUEST_FLAG = 512
-GROUPS_FLAG = 1024
-LEVELS_FLAG = 2048
-RETAIN_FLAG = 4096
-EXPIRES_FLAG = 8192
-STORED_FLAG = 16384
-AT_MOST_ONCE_FLAG = 32768
-#: Those of which hardly any event has one: it is handled by itself.
-TIMED_FLAGS = RETAIN_FLAG | EXPIRES_FLAG
-#: Those for which an event has bytes of its own: without the flag these would be of its payload.
-LAYOUT_FLAGS = EXPRESS_FLAG | CORRELATION_FLAG | GROUPS_FLAG | LEVELS_FLAG | TIMED_FLAGS
-#: Those that are decided anew on the way. All others stay, wherever an event is sent.
-WAY_FLAGS = FLOOD_FLAG | ROUGH_FLAG | LATE_FLAG | AGAIN_FLAG | RECALLED_FLAG | LEVELS_FLAG
-#: Those that a client may set.
-CLIENT_FLAGS = SECURE_FLAG | EXPRESS_FLAG | AGAIN_FLAG | CORRELATION_FLAG | REQUEST_FLAG
-CLIENT_FLAGS |= TIMED_FLAGS | AT_MOST_ONCE_FLAG
 MAX_HOPS = 255
 MAX_PRIORITY = 9
-PRIORITY_BITS = 15  #: of its byte; the realm is above
-REALM_SHIFT = 4
-REALM_BITS = 3 << REALM_SHIFT
-NAMED_BIT = 64
-PRIORITY_AT = 77
 MAX_SHAPE = 4  #: levels of units, the broker's included
 CORRELATION_BYTES = 16
 MAX_PAYLOAD_BYTES = 1024 * 1024
-MAX_ATTRIBUTE_BYTES = 4096
 
 BUDGET = struct.Struct("!II")  #: of an express event: budget and what is spent of it
 BUDGET_AT = HEADER.size  #: in the body of its frame
 SPENT_AT = BUDGET_AT + 4
+WORD_BYTES = 8  #: of what this version does not know
 DEFAULT_BUDGET_US = 50_000
 MAX_BUDGET_US = 2**32 - 1
 
 STAMP = struct.Struct("!Q")  #: of a retained event, and of the end of one that ends
 MAX_TTL_MS = 1000 * (2**32 - 1)  #: seconds in 32 bits, as MQTT has them
 
-_ANY = MARK_FLAG | AGAIN_FLAG | RECALLED_FLAG | CORRELATION_FLAG | REQUEST_FLAG | GROUPS_FLAG
-_ANY |= LEVELS_FLAG
-_ANY |= TIMED_FLAGS | STORED_FLAG | AT_MOST_ONCE_FLAG
 #: Flags that may come together, but for those that may come with any.
 _FLAGS = frozenset(
     [0, SECURE_FLAG, SECURE_FLAG | FLOOD_FLAG]
     + [EXPRESS_FLAG | more for more in (0, ROUGH_FLAG, LATE_FLAG, ROUGH_FLAG | LATE_FLAG)]
 )
+_ANY = KNOWN_FLAGS & ~(SECURE_FLAG | FLOOD_FLAG | EXPRESS_FLAG | ROUGH_FLAG | LATE_FLAG)
 
 _SECURE, _EXPRESS = LinkClass.SECURE, LinkClass.EXPRESS
 _CLASSES = {0: LinkClass.NORMAL, SECURE_FLAG: _SECURE, EXPRESS_FLAG: _EXPRESS}
-
-ATTRIBUTES = msgspec.msgpack.Decoder(dict[str, str])
-_encoder = msgspec.msgpack.Encoder()
 
 
 #: Who numbers its events, in which incarnation, and of which class: each has its own numbers.
@@ -156,11 +137,12 @@ class Duty(NamedTuple):
     """What the receiver of an event is to do for it: whom to serve."""
 
     shape: int = 0  #: levels of destinations; 0: an arc of the ring that ends at ``target``
-    target: int = 0
+    target: int = 0  #: ring id
     destinations: int = 0  #: brokers by slot, and units above these, as a mask
     trace: int = 0  #: brokers that have passed it on, and units passed
     address: int = 0  #: packed, and one, of the one broker that it is for; 0: all who want it
     entering: int = 0  #: level of the receiver's unit that it comes into; 0: none
+    millis: int = 0  #: milliseconds, and of what the header says
 
 
 NO_DUTY = Duty()
@@ -188,7 +170,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     stamp: int = 0
     ends_ms: int = 0  #: unix time; 0: never; from a client: milliseconds from now on
     realm: int = Realm.ALL  #: how far it goes
-    is_named: bool = False  #: it is for the clients of some names alone
+    words: int = 0  #: of 8 bytes before its topic that this version does not know
 
     @property
     def secure(self) -> bool:
@@ -246,6 +228,16 @@ class Head(msgspec.Struct, frozen=True, gc=False):
         return bool(self.flags & STORED_FLAG)
 
     @property
+    def is_named(self) -> bool:
+        """It is for the clients of some names alone."""
+        return bool(self.flags & NAMED_FLAG)
+
+    @property
+    def topic_at(self) -> int:
+        """Where its topic begins, from the start of its header."""
+        return HEADER.size + extension_bytes(self.flags) + WORD_BYTES * self.words
+
+    @property
     def flow(self) -> Flow:
         """The sequence that it is part of: its publisher, incarnation and class."""
         return self.publisher, self.incarnation, self.link_class
@@ -253,25 +245,25 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     @property
     def park_ms(self) -> int:
         """Milliseconds for which a client lets a secure event be parked."""
-        return self.duty.target
+        return self.duty.millis
 
 
 def pack_front(flags: int, hops: int, via: int, source: int, duty: Duty) -> bytes:
     """Return what stands in front of an event on its next hop."""
-    shape, target, destinations, trace, _, _ = duty
+    shape, target, destinations, trace, _, _, millis = duty
     destinations, trace = destinations & CLUSTER_MASK, trace & CLUSTER_MASK
-    return FRONT.pack(flags, hops, shape, via, source, target, 0, destinations, trace)
+    return FRONT.pack(flags, hops, shape, 0, via, source, target, millis, destinations, trace)
 
 
 def pack_end(duty: Duty) -> bytes:
     """Return what stands behind an event that is for units above the cluster; else nothing."""
-    shape, _, destinations, trace, address, entering = duty
+    shape, _, destinations, trace, address, entering, _ = duty
     return pack_upper(destinations, trace, address, entering) if shape > 1 else b""
 
 
 def redirected(body: bytes, flags: int, hops: int, via: int, source: int, duty: Duty) -> bytes:
     """Return an event with another front, and with what its duty needs behind it."""
-    had = int.from_bytes(body[: FLAGS_AT + 1]) & LEVELS_FLAG
+    had = flags_of(body) & LEVELS_FLAG
     flags = flags | LEVELS_FLAG if duty.shape > 1 else flags & ~LEVELS_FLAG
     rest = body[FRONT.size : len(body) - UPPER_BYTES] if had else body[FRONT.size :]
     return b"".join((pack_front(flags, hops, via, source, duty), rest, pack_end(duty)))
@@ -284,35 +276,6 @@ def layout_alike(end_bytes: int, payload_bytes: int) -> struct.Struct:
     It is start | sequence | time | max hops to topic | payload; starts and ends are the same.
     """
     return struct.Struct(f"!{START_BYTES}sQQ{end_bytes}s{payload_bytes}s")
-
-
-def pack_attributes(attributes: Mapping[str, str] | None) -> bytes:
-    """Encode attributes.
-
-    Raises:
-        ConfigError: they take more than 4096 bytes, or are not all text.
-    """
-    if not attributes:
-        return b""
-    for key, value in attributes.items():
-        if not (isinstance(key, str) and isinstance(value, str)):
-            raise ConfigError(f"attribute {key!r}: {value!r} is not text; names and values are str")
-    packed = _encoder.encode(dict(attributes))
-    if len(packed) > MAX_ATTRIBUTE_BYTES:
-        raise ConfigError(f"attributes take {len(packed)} bytes, {MAX_ATTRIBUTE_BYTES} are allowed")
-    return packed
-
-
-def check_attributes(packed: bytes) -> None:
-    """Check the attributes of an event as it comes in; no broker looks at them afterwards.
-
-    Raises:
-        CodecError: these are no attributes.
-    """
-    try:
-        ATTRIBUTES.decode(packed)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CodecError(f"attributes: {error}") from None
 
 
 class Options(NamedTuple):
@@ -406,8 +369,10 @@ def pack_event(
         times += STAMP.pack(ttl_ms)
     who = (publisher, incarnation, sequence, published_ns)
     sizes = (len(topic), len(attributes))
-    level = priority | _realm_bits(realm) | (NAMED_BIT if to else 0)
-    head = HEADER.pack(flags, 0, 0, 0, 0, park_ms, 0, 0, 0, *who, max_hops, level, *sizes)
+    if to:
+        flags |= NAMED_FLAG
+    front = pack_front(flags, 0, 0, 0, Duty(millis=park_ms))
+    head = front + REST.pack(*who, max_hops, priority, realm, 0, *sizes)
     return b"".join((head, correlation, times, topic, attributes, pack_names(to), payload))
 
 
@@ -431,8 +396,8 @@ def pack_express(
     flags = EXPRESS_FLAG | _more_flags(correlation, is_request)
     who = (publisher, incarnation, sequence, published_ns)
     sizes = (len(topic), len(attributes))
-    level = priority | _realm_bits(realm)
-    head = HEADER.pack(flags, 0, 0, 0, 0, 0, 0, 0, 0, *who, max_hops, level, *sizes)
+    head = pack_front(flags, 0, 0, 0, NO_DUTY)
+    head += REST.pack(*who, max_hops, priority, realm, 0, *sizes)
     return b"".join((head, BUDGET.pack(budget_us, 0), correlation, topic, attributes, payload))
 
 
@@ -440,22 +405,9 @@ def _more_flags(correlation: bytes, is_request: bool) -> int:
     return (CORRELATION_FLAG if correlation else 0) | (REQUEST_FLAG if is_request else 0)
 
 
-def _realm_bits(realm: int) -> int:
-    return realm % Realm.ALL << REALM_SHIFT
-
-
-def topic_offset(flags: int) -> int:
-    """Return where the topic begins in the body of an event frame with these flags."""
-    at = HEADER.size
-    if flags & EXPRESS_FLAG:
-        at += BUDGET.size
-    if flags & CORRELATION_FLAG:
-        at += CORRELATION_BYTES
-    if flags & RETAIN_FLAG:
-        at += STAMP.size
-    if flags & EXPIRES_FLAG:
-        at += STAMP.size
-    return at
+def flags_of(body: bytes | bytearray) -> int:
+    """Return the flags in the body of an event frame."""
+    return int.from_bytes(body[: FLAGS_AT + 1])
 
 
 def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
@@ -474,10 +426,11 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
             flags,
             hops,
             shape,
+            nothing,
             via,
             source,
             target,
-            _,
+            millis,
             destinations,
             trace,
             publisher,
@@ -486,17 +439,19 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
             published,
             max_hops,
             priority,
+            realm,
+            words,
             topics,
             attributes,
         ) = HEADER.unpack_from(data, start)
-        topic_at = start + HEADER.size
+        topic_at = start + HEADER.size + WORD_BYTES * words
         budget = spent = stamp = ends = 0
-        if flags & (EXPRESS_FLAG | CORRELATION_FLAG | TIMED_FLAGS):
+        if flags & EXTENDED_FLAGS:
             if flags & EXPRESS_FLAG:
-                budget, spent = BUDGET.unpack_from(data, topic_at)
-            topic_at = start + topic_offset(flags)
+                budget, spent = BUDGET.unpack_from(data, start + BUDGET_AT)
+            topic_at += extension_bytes(flags)
             if flags & TIMED_FLAGS:
-                stamp, ends = _times(flags, data, topic_at)
+                stamp, ends = _times(flags, data, start + HEADER.size)
         upper_destinations = upper_trace = address = entering = 0
         if flags & LEVELS_FLAG:
             end -= UPPER_BYTES
@@ -506,9 +461,10 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
     payload = end - topic_at - topics - attributes
     if (
         payload < 0
+        or nothing
         or not 0 < topics <= MAX_TOPIC_BYTES
         or attributes > MAX_ATTRIBUTE_BYTES
-        or payload > _most_payload(flags, priority)
+        or payload > _most_payload(flags)
         or (flags & REQUEST_FLAG and not flags & CORRELATION_FLAG)
         or flags & ~_ANY not in _FLAGS
         or (flags & EXPRESS_FLAG and flags & TIMED_FLAGS)
@@ -518,8 +474,8 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
         or ends > MAX_COUNT
         or shape > MAX_SHAPE
         or (shape > 1) != bool(flags & LEVELS_FLAG)
-        or priority & PRIORITY_BITS > MAX_PRIORITY
-        or priority & ~(PRIORITY_BITS | REALM_BITS | NAMED_BIT)
+        or priority > MAX_PRIORITY
+        or not Realm.CLUSTER <= realm <= Realm.ALL
     ):
         raise CodecError("event frame whose lengths or numbers make no sense")
     return Head(
@@ -535,6 +491,7 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
             trace | upper_trace,
             address,
             entering,
+            millis,
         ),
         publisher,
         incarnation,
@@ -542,34 +499,32 @@ def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
         published,
         data[topic_at : topic_at + topics],
         max_hops,
-        priority & PRIORITY_BITS,
+        priority,
         attributes,
         budget,
         spent,
         stamp,
         ends,
-        (priority & REALM_BITS) >> REALM_SHIFT or Realm.ALL,
-        bool(priority & NAMED_BIT),
+        realm,
+        words,
     )
 
 
-def _most_payload(flags: int, priority: int) -> int:
+def _most_payload(flags: int) -> int:
     """Return how many bytes may stand behind the attributes."""
     groups = MAX_GROUPS_BYTES if flags & GROUPS_FLAG else 0
-    return MAX_PAYLOAD_BYTES + groups + (MAX_NAMES_BYTES if priority & NAMED_BIT else 0)
+    return MAX_PAYLOAD_BYTES + groups + (MAX_NAMES_BYTES if flags & NAMED_FLAG else 0)
 
 
-def _times(flags: int, data: bytes, topic_at: int) -> tuple[int, int]:
-    """Return the stamp and the end of an event, 0 for what it has not; they stand before the topic.
+def _times(flags: int, data: bytes, at: int) -> tuple[int, int]:
+    """Return the stamp and the end of an event, 0 for what it has not; its header ends at ``at``.
 
     Raises:
         struct.error: they are not there.
     """
-    at = topic_at
     stamp = ends = 0
     if flags & EXPIRES_FLAG:
-        at -= STAMP.size
-        (ends,) = STAMP.unpack_from(data, at)
+        (ends,) = STAMP.unpack_from(data, at + extension_at(EXPIRES_FLAG, flags))
     if flags & RETAIN_FLAG:
-        (stamp,) = STAMP.unpack_from(data, at - STAMP.size)
+        (stamp,) = STAMP.unpack_from(data, at + extension_at(RETAIN_FLAG, flags))
     return stamp, ends

@@ -5,8 +5,8 @@ kitchen,hall`` publishes an event on ``lamp``. It goes to the clients of these t
 they are attached, and to nobody else, whatever others have subscribed to.
 
 A client takes a name by a subscription to ``$name/NAME``. Nothing can be published there. The names
-that an event is for stand between its attributes and its payload; bit 6 of its priority says that
-they do::
+that an event is for stand between its attributes and its payload; a flag says that they
+do::
 
     u16 bytes       of all that follows here
     u8 bytes | name     for each, in ASCII

@@ -11,37 +11,19 @@ from typing import Annotated
 
 import msgspec
 
-from ges.wire.realms import Realm
-from ges.wire.topics import MAX_QUEUE_NAME, MAX_TOPIC_BYTES
+from ges.wire.asked import Ask
 from overlay.ids import WireCount, WireUid
 from overlay.machine import Message
 from overlay.wire.versions import PROFILES
 
-MAX_GROUP_NAME = MAX_QUEUE_NAME
 MAX_INTERESTS_TOLD = 4096  #: in one message
 MAX_PAGES = 64  #: of one profile
 MAX_PROFILES = 128  #: members of a cluster; two tables of members may be about for a moment
-ALL_CLASSES = 7
 
 Digest = WireCount  #: 63 bits
-GroupName = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_GROUP_NAME)]
-WireRealm = Annotated[int, msgspec.Meta(ge=int(Realm.CLUSTER), le=int(Realm.ALL))]
 
 
-class Interest(msgspec.Struct, frozen=True, array_like=True, gc=False, cache_hash=True):
-    """Something that somebody asked for: what the members of a profile are.
-
-    :mod:`ges.profiles.interest` makes them, and says when one covers another.
-    """
-
-    engine: Annotated[int, msgspec.Meta(ge=0, le=255)]  #: which kind of filter it is
-    filter: Annotated[str, msgspec.Meta(max_length=MAX_TOPIC_BYTES)]  #: in canonical form
-    classes: Annotated[int, msgspec.Meta(ge=1, le=ALL_CLASSES)]  #: of events, one bit each
-    group: GroupName | None = None
-    realm: WireRealm = 4  #: only events published in the same unit of that level; 4: all
-
-
-Interests = Annotated[tuple[Interest, ...], msgspec.Meta(max_length=MAX_INTERESTS_TOLD)]
+Asks = Annotated[tuple[Ask, ...], msgspec.Meta(max_length=MAX_INTERESTS_TOLD)]
 
 
 class ProfileVersion(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -60,8 +42,8 @@ class ProfileDelta(Message, frozen=True):
     origin: WireUid
     before: ProfileVersion
     after: ProfileVersion
-    added: Interests
-    removed: Interests
+    added: Asks
+    removed: Asks
     digest: Digest  #: of the profile after the change
     life: WireCount = 0  #: of the one member that this is sent to, as its sender knows; 0: to all
     capability = PROFILES
@@ -88,7 +70,7 @@ class ProfilePage(Message, frozen=True):
     digest: Digest  #: of the whole profile
     page: Annotated[int, msgspec.Meta(ge=0, lt=MAX_PAGES)]
     pages: Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGES)]
-    interests: Interests
+    interests: Asks
     life: WireCount  #: of the member that this is sent to, as its sender knows
     capability = PROFILES
 

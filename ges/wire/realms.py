@@ -4,8 +4,7 @@ For example, an event of realm ``cluster`` is for the cluster where it is publis
 subscription of realm ``super-cluster`` gets what is published in its own super-cluster alone. The
 number of a realm is the level of its units; ``all`` is one above the highest.
 
-An event carries it in two bits of its header, which are 0 for ``all``: brokers of earlier versions
-wrote these so.
+An event carries it in a byte of its header.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from ges.wire.profile_messages import Interests
+from ges.wire.profile_messages import Asks
 from ges.wire.topics import MAX_TOPIC_BYTES
 from ges.wire.unit_messages import Slot
 from overlay.ids import MAX_COUNT, LinkClass, WireCount, WireSequence
@@ -106,7 +106,7 @@ class PastWanted(Message, frozen=True):
     asker: Slot
     number: WireCount
     age_ms: WireCount
-    interests: Interests
+    interests: Asks
     address: Annotated[int, msgspec.Meta(ge=0, lt=2**24)] | None = None
     place: RingId | None = None
     capability = PROFILES

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import msgspec
 
+from ges.wire.asked import Ask
 from ges.wire.gateway_messages import WireBucket
-from ges.wire.profile_messages import Interest
 from ges.wire.unit_messages import MAX_SLOTS, UnitLevel
 from overlay.ids import LinkClass, WireCount, WireUid
 from overlay.machine import Message
@@ -62,7 +62,7 @@ class UnitStatement(Message, frozen=True):
     lo: RingId
     hi: RingId
     version: StatementVersion
-    interests: Annotated[tuple[Interest, ...], msgspec.Meta(max_length=MAX_STATED)]
+    interests: Annotated[tuple[Ask, ...], msgspec.Meta(max_length=MAX_STATED)]
     edges: Annotated[tuple[UnitEdge, ...], msgspec.Meta(max_length=MAX_EDGES)]
     secure: SecureHealth = SecureHealth.WHOLE  #: an earlier version does not say
     is_crowded: bool = False  #: brokers in it wait for slots, so no event can name them

@@ -10,14 +10,14 @@ Publishers are held to the form; of what others have sent, what has not that for
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated
 
 import msgspec
 
 from ges.errors import TraceparentError
+from ges.wire.attributes import Attributes, read_attributes
 from ges.wire.event_runs import EventRun
-from ges.wire.events import ATTRIBUTES
 
 TRACEPARENT = "traceparent"  #: the attribute
 
@@ -42,9 +42,7 @@ def check_traceparent(text: str) -> str:
     return text
 
 
-def traced(
-    attributes: Mapping[str, str] | None, traceparent: str | None
-) -> Mapping[str, str] | None:
+def traced(attributes: Attributes | None, traceparent: str | None) -> Attributes | None:
     """Return the attributes of an event with the trace that it belongs to, if it has one.
 
     Raises:
@@ -52,7 +50,7 @@ def traced(
     """
     given = attributes.get(TRACEPARENT) if attributes else None
     if given is not None:
-        check_traceparent(given)
+        check_traceparent(str(given))
     if traceparent is None:
         return attributes
     check_traceparent(traceparent)
@@ -63,10 +61,10 @@ def traced(
     return {**(attributes or {}), TRACEPARENT: traceparent}
 
 
-def traceparent_in(attributes: Mapping[str, str]) -> str:
+def traceparent_in(attributes: Attributes) -> str:
     """Return the traceparent among the attributes of an event; empty: it has none."""
     text = attributes.get(TRACEPARENT, "")
-    return text if _FORM.fullmatch(text) else ""
+    return text if isinstance(text, str) and _FORM.fullmatch(text) else ""
 
 
 def traceparents(run: EventRun) -> Iterator[tuple[int, str]]:
@@ -77,7 +75,4 @@ def traceparents(run: EventRun) -> Iterator[tuple[int, str]]:
 
 
 def _read(packed: bytes) -> str:
-    try:
-        return traceparent_in(ATTRIBUTES.decode(packed))
-    except (msgspec.DecodeError, UnicodeDecodeError):  # an earlier broker has let it in
-        return ""
+    return traceparent_in(read_attributes(packed))

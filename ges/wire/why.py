@@ -11,7 +11,7 @@ from typing import Annotated
 
 import msgspec
 
-from ges.wire.profile_messages import WireRealm
+from ges.wire.asked import WireRealm
 from ges.wire.topics import MAX_TOPIC_BYTES
 from ges.wire.unit_messages import MAX_SLOTS, Slot
 from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import struct
 
-PROTOCOL_VERSION = 2  #: the highest spoken
-OLDEST_SPOKEN = 2  #: the lowest: events of version 1 do not say whom they are for
+PROTOCOL_VERSION = 3  #: the highest spoken
+OLDEST_SPOKEN = 3  #: the lowest: before, subscriptions and headers of events were others
 LOWEST_VERSION = 1  #: control frames are laid out as in this one, greetings for ever
 
 #: Frame kinds.

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple, Self
 
+from ges.matching.asks import ask_for, served
 from ges.node import BrokerNode
-from ges.profiles.interest import interest_in
 from ges.profiles.profiles_part import Wanted
 from ges.statements.statements_part import ActiveIn
 from ges.units.planner import UnitsConfig
@@ -117,7 +117,7 @@ class Machines(Cluster):
         """Let a client of a broker subscribe."""
         key = Subscribed(uid, text)
         self._subscribed[key] = self.world.now
-        interest = interest_in(text, None, None, secure=False)
+        interest = served(ask_for(text), secure=False)
         self.world.give(uid, Wanted(key, interest))
 
     def active_after(self, text: str) -> list[float]:

@@ -21,9 +21,9 @@ from ges.topology.survey import Survey
 from ges.units.planner import UnitsConfig
 from ges.units.post import Post
 from ges.units.units_part import UnitsPart
+from ges.wire.asked import Ask
 from ges.wire.client_messages import Level
 from ges.wire.link_codec import LINK_CODEC
-from ges.wire.profile_messages import Interest
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import Closed, Effect, Input, LinkDown, LinkUp, Message, Notify
 from overlay.rng import rng_for
@@ -60,7 +60,7 @@ class Gone:
 class Subscribed:
     """A client of this broker wants something."""
 
-    interest: Interest
+    interest: Ask
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ges.profiles.interest import interest_in
+from ges.matching.asks import ask_for
 from ges.units.planner import UnitsConfig
 from overlay.ids import Nanos, Peer, nanos
 from ring.wire.messages import Member
 from sims.explore.unit_machine import UnitMachine
 
 TOPIC = "t"
-INTEREST = interest_in(TOPIC)
+INTEREST = ask_for(TOPIC)
 PAUSE_NS = nanos(3.0)  #: between two changes of one unit
 
 

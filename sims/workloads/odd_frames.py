@@ -12,21 +12,21 @@ from collections.abc import Callable
 
 import msgspec
 
-from ges.wire.events import (
+from ges.wire.attributes import MAX_ATTRIBUTE_BYTES
+from ges.wire.event_flags import (
     CORRELATION_FLAG,
     EXPIRES_FLAG,
     EXPRESS_FLAG,
+    FLAGS,
     GROUPS_FLAG,
-    HEADER,
     LEVELS_FLAG,
     MARK_FLAG,
-    MAX_ATTRIBUTE_BYTES,
-    MAX_PAYLOAD_BYTES,
-    NAMED_BIT,
+    NAMED_FLAG,
     RECALLED_FLAG,
     RETAIN_FLAG,
     STORED_FLAG,
 )
+from ges.wire.events import HEADER, MAX_PAYLOAD_BYTES, WORD_BYTES
 from ges.wire.groups import Serving
 from ges.wire.levels import UPPER_BYTES
 from ges.wire.names import pack_names
@@ -45,6 +45,7 @@ _KINDS = (EVENT, DETOUR, DELIVERY, CONTROL, FRAGMENT)
 _U32 = (0, 1, 2**31, 2**32 - 1)
 _MASKS = (0, 1, 2, EVERYBODY, 1 << 63)
 _PARTS = (CORRELATION_FLAG, EXPRESS_FLAG, GROUPS_FLAG, LEVELS_FLAG, RETAIN_FLAG, EXPIRES_FLAG)
+_LATER = tuple(each for each in FLAGS if each.bit >> 18)  #: what later versions may say
 _attributes = msgspec.msgpack.Encoder().encode
 
 #: What stands where topics do.
@@ -94,9 +95,11 @@ class OddFrames:
         for part in _PARTS:
             flags |= part if rng.random() < 0.12 else 0
         flags |= rng.choice((0, 0, 0, 0, RECALLED_FLAG, STORED_FLAG))
-        named = NAMED_BIT if rng.random() < 0.2 else 0
+        flags |= NAMED_FLAG if rng.random() < 0.2 else 0
+        flags |= rng.choice(_LATER).bit if rng.random() < 0.05 else 0
+        words = rng.choice((1, 2, 255)) if rng.random() < 0.05 else 0
         if 0 in odd:
-            flags ^= 1 << rng.randrange(16)
+            flags ^= 1 << rng.randrange(32)
         topic = rng.choice(_TOPICS if 1 in odd else (b"odd", b"odd/b"))
         attributes = rng.choice(_ATTRIBUTES if 2 in odd else _ATTRIBUTES[:2])
         levels = bool(flags & LEVELS_FLAG)
@@ -104,6 +107,7 @@ class OddFrames:
             flags,
             rng.choice((0, 1, 31, 32, 254, 255) if 3 in odd else (0, 1)),
             rng.randrange(6) if 4 in odd else (2 if levels else 1),
+            rng.randrange(2) if 4 in odd else 0,
             rng.choice(_U32),
             rng.getrandbits(32) if rng.random() < 0.5 else rng.choice(_U32),
             rng.choice(_U32) if 5 in odd else 0,
@@ -115,7 +119,9 @@ class OddFrames:
             rng.choice(_COUNTS) if 8 in odd else self._sequence,
             rng.choice(_COUNTS),
             rng.choice((0, 1, 255)) if 9 in odd else 0,
-            rng.randrange(256) if 9 in odd else named | rng.randrange(10),
+            rng.randrange(256) if 9 in odd else rng.randrange(10),
+            rng.randrange(6) if 9 in odd else 4,
+            words,
             rng.choice((0, 1, 2**16 - 1)) if 10 in odd else len(topic),
             rng.choice((0, 1, 2**16 - 1)) if 11 in odd else len(attributes),
         )
@@ -126,9 +132,11 @@ class OddFrames:
                 rng.randbytes(16) if flags & CORRELATION_FLAG else b"",
                 self._time() if flags & RETAIN_FLAG else b"",
                 self._time() if flags & EXPIRES_FLAG else b"",
+                *(rng.randbytes(each.extension) for each in _LATER if flags & each.bit),
+                rng.randbytes(WORD_BYTES * words),
                 topic,
                 attributes,
-                self._mostly(_NAMES) if named else b"",
+                self._mostly(_NAMES) if flags & NAMED_FLAG else b"",
                 bytes(MAX_PAYLOAD_BYTES) if rng.random() < 0.004 else rng.randbytes(3),
                 self._mostly(_GROUPS) if flags & GROUPS_FLAG else b"",
                 self._upper() if levels else b"",

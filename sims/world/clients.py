@@ -12,6 +12,7 @@ from typing import Protocol
 
 from ges.client.state import Activated, Away, ClientState
 from ges.client.tries import ATTACH_SECONDS, RETRY_MAX_SECONDS, RETRY_SECONDS
+from ges.matching.asks import ask_for
 from ges.wire.client_messages import (
     CLIENT_CODEC,
     Accepted,
@@ -127,7 +128,7 @@ class SimulatedClient(Process):
     ) -> None:
         """Subscribe here and wherever the client is attached later."""
         self._filters += 1
-        request = Subscribe(self._filters, text, link_class, queue, realm=realm)
+        request = Subscribe(self._filters, ask_for(text, link_class, queue, realm=realm))
         self.state.request(request)
         if self.connection is not None:
             self.connection.send(CLIENT_CODEC.encode(request))

@@ -79,7 +79,7 @@ class Sessions:
             hello.incarnation,
             connection,
             reader=reader,
-            asks=ASKS in hello.capabilities,
+            says_when_waiting=ASKS in hello.capabilities,
             hears_missed=MISSED in hello.capabilities,
             hears_active=ACTIVE in hello.capabilities,
             hears_levels=ACTIVE_LEVELS in hello.capabilities,

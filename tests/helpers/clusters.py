@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 
 from ges.gateways.graph import Graph, Link
 from ges.gateways.next_hops import Moves, NextHops
+from ges.matching.asks import ask_for
 from ges.profiles.group_index import GroupIndex, group_of
-from ges.profiles.interest import interest_in
 from ges.routing.choosing import Choosing
 from ges.routing.realms import Realms
 from ges.routing.sharing import Sharing
@@ -105,7 +105,7 @@ class HandCluster:
 
     def join(self, queue: str, text: str, *uids: str, by: int = 1) -> int:
         """Let members have clients in a queue group, or with -1 no more; returns its key."""
-        interest = interest_in(text, group=queue)
+        interest = ask_for(text, group=queue)
         for uid in uids:
             for link_class in LinkClass:
                 self.groups.count(link_class, interest, self.slots[uid], by)

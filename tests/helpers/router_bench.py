@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 import trio.testing
 
+from ges.matching.asks import ask_for, served
 from ges.routing.holding import Holding
 from ges.routing.interests import Interests
 from ges.routing.known import Known
@@ -188,7 +189,8 @@ class Bench:
         queue: str | None = None,
     ) -> None:
         """Let a client have a filter."""
-        self.parts.deliveries.subscribe(session, number, text, only, queue)
+        ask = served(ask_for(text, only, queue), secure=session.secure)
+        self.parts.deliveries.subscribe(session, number, ask)
 
     @property
     def crowded(self) -> set[Waiting]:

@@ -11,7 +11,8 @@ FRAMES = Chapter(first="frames")
 FRAMES.add(
     "frames-not-read",
     "of an event that comes the header alone is read, and the rest when it is delivered",
-    (event_runs, "check_run", nothing),
+    (event_runs, "_check_readers", nothing),
+    (event_runs, "attribute_problem", nothing),
 )
 FRAMES.add(
     "names-and-groups-not-read",
@@ -21,7 +22,7 @@ FRAMES.add(
 FRAMES.add(
     "attributes-not-read",
     "attributes of events are passed on as they come",
-    (event_runs, "check_attributes", nothing),
+    (event_runs, "attribute_problem", nothing),
 )
 FRAMES.add(
     "detours-not-read",

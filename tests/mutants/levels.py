@@ -11,7 +11,7 @@ from ges.gateways.graph import ALL_NODES
 from ges.gateways.losses import Severity
 from ges.gateways.naming import Naming
 from ges.gateways.paths import NOBODY, Paths
-from ges.profiles.interest import interest_in
+from ges.matching.asks import ask_for
 from ges.routing import audience, entering, mask_plan, router
 from ges.routing.delivery import Deliveries
 from ges.routing.entering import Entering
@@ -26,7 +26,7 @@ from ges.units.address import LEVELS as LEVELS_OF_ALL
 from ges.units.contexts import Contexts
 from ges.units.relocating import Relocating
 from ges.units.units_part import UnitsPart
-from ges.wire.profile_messages import Interest
+from ges.wire.asked import Ask
 from ges.wire.statement_messages import SecureHealth
 from tests.mutants.mutant import Chapter, Method, around, nothing
 
@@ -83,7 +83,7 @@ LEVELS.add(
 )
 
 
-def _is_stated(part: StatementsPart, unit: Unit, interest: Interest) -> bool:
+def _is_stated(part: StatementsPart, unit: Unit, interest: Ask) -> bool:
     held = part.statements.get(unit)
     return held is not None and next(tree_of(held.interests).covering(interest), None) is not None
 
@@ -102,7 +102,7 @@ LEVELS.add(
 LEVELS.add(
     "doubt-not-stated",
     "a steward states nothing for members or units of which it knows nothing",
-    (statements_part, "everything", lambda: interest_in("nobody/wants/that")),
+    (statements_part, "everything", lambda: ask_for("nobody/wants/that")),
 )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +16,7 @@ from ges.client.gaps import Gap
 from ges.client.subscription import Subscription as Awaited
 from ges.client.sync.subscription import Subscription
 from ges.client.sync.thread import ClientThread
+from ges.wire.attributes import Attributes
 from ges.wire.delivered import Event
 from ges.wire.drill_messages import Drilled, Question
 from ges.wire.operator_messages import (
@@ -127,7 +128,7 @@ class Client:
         topic: str,
         payload: bytes = b"",
         *,
-        attributes: Mapping[str, str] | None = None,
+        attributes: Attributes | None = None,
         link_class: LinkClass = LinkClass.NORMAL,
         confirm: bool = False,
         park: float = 0.0,
@@ -179,7 +180,7 @@ class Client:
         payload: bytes = b"",
         *,
         timeout: float = REQUEST_SECONDS,
-        attributes: Mapping[str, str] | None = None,
+        attributes: Attributes | None = None,
         link_class: LinkClass = LinkClass.NORMAL,
         budget: float | None = None,
         priority: int = 0,
@@ -204,7 +205,7 @@ class Client:
         event: Event,
         payload: bytes = b"",
         *,
-        attributes: Mapping[str, str] | None = None,
+        attributes: Attributes | None = None,
         confirm: bool = False,
     ) -> None:
         """Answer a request; arguments and errors are those of :meth:`ges.client.Client.reply`."""

@@ -20,6 +20,7 @@ from ges.broker import Broker, BrokerConfig
 from ges.client import connect
 from ges.errors import PublishRefused
 from ges.sessions import reader
+from ges.wire.asked import Ask
 from ges.wire.client_messages import CLIENT_CODEC, KeepAlive, StatusRequest, Subscribe
 from ges.wire.events import MAX_HOPS, Duty, pack_event
 from overlay.address import parse_url
@@ -117,7 +118,7 @@ def event(
 @pytest.mark.parametrize(
     "words",
     [
-        CLIENT_CODEC.encode(Subscribe(1, "#", None)),
+        CLIENT_CODEC.encode(Subscribe(1, Ask("#"))),
         CLIENT_CODEC.encode(StatusRequest()),
         CLIENT_CODEC.encode(KeepAlive(1, answer=False)),
         frame(DELIVERY, b"\0\0"),

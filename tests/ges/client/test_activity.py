@@ -13,6 +13,7 @@ from ges.client.attachment import TRIO
 from ges.client.subscription import Activity
 from ges.errors import ActivityUnknown, ClientClosed, ConnectionLost, SubscribeRefused
 from ges.sessions import clients
+from ges.wire.asked import Ask
 from tests.ges.client.test_client import next_of
 
 DEADLINE_SECONDS = 20
@@ -115,7 +116,7 @@ async def test_who_waits_is_told_that_there_is_no_broker_any_more(brokers: Broke
 
 
 def test_one_that_is_refused_later_says_so() -> None:
-    subscription = Subscription(TRIO, 1, "a", None)
+    subscription = Subscription(TRIO, 1, Ask("a"))
     subscription.active.set(Level.SYSTEM)
     subscription.end("no more")
 
@@ -127,7 +128,7 @@ def test_one_that_is_refused_later_says_so() -> None:
 
 
 def test_one_is_active_in_a_unit_before_it_is_everywhere() -> None:
-    subscription = Subscription(TRIO, 1, "a", None)
+    subscription = Subscription(TRIO, 1, Ask("a"))
     reached: list[str] = []
 
     async def wait(level: Level) -> None:

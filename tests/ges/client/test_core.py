@@ -14,6 +14,7 @@ from ges.client.keepalive import SILENCE_SECONDS
 from ges.client.subscription import Subscription
 from ges.client.wish import Wish
 from ges.errors import ClientClosed, ConnectionLost
+from ges.wire.asked import Ask
 from ges.wire.client_messages import (
     CLIENT_CODEC,
     Accepted,
@@ -106,7 +107,7 @@ def core(gaps: list[Gap]) -> ClientCore:
 
 @pytest.fixture
 def subscription() -> Subscription:
-    return Subscription(TRIO, 1, "a/#", None)
+    return Subscription(TRIO, 1, Ask("a/#"))
 
 
 def test_the_next_broker_is_asked_for_the_same_and_the_gap_is_told(
@@ -114,13 +115,13 @@ def test_the_next_broker_is_asked_for_the_same_and_the_gap_is_told(
 ) -> None:
     first = attach(core, "chordal://a.test:1", 10)
     core.subscribe(subscription)
-    assert first.said() == [Subscribe(1, "a/#", None)]
+    assert first.said() == [Subscribe(1, Ask("a/#"))]
     core.receive(told(Active(1, Level.SYSTEM)), 11)
     assert subscription.active.is_set()
     core.lose()
     assert not subscription.active.is_set()
     second = attach(core, "chordal://b.test:1", 13)
-    assert second.said() == [Subscribe(1, "a/#", None)]
+    assert second.said() == [Subscribe(1, Ask("a/#"))]
     assert gaps == core.gaps.noted == [Gap("chordal://a.test:1", "chordal://b.test:1", 2)]
     core.unsubscribe(subscription)
     core.unsubscribe(subscription)
@@ -208,7 +209,7 @@ def test_an_event_that_makes_no_sense_is_left_out_and_the_broker_stays(
     bodies = [
         packed(sequence=1, payload=b"1"),
         packed(sequence=2, attributes=b"\xc1"),
-        packed(sequence=3, attributes=b"\x81\xa1k\x01"),
+        packed(sequence=3, attributes=b"\x81\xa1k\xc0"),
         packed(sequence=4, topic=b"\xff"),
         packed(sequence=5)[:80],
         packed(sequence=MAX_SEQUENCE + 1),

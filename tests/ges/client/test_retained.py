@@ -10,10 +10,11 @@ from benchmarks.stage.brokers import Brokers
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import Subscription, connect
+from ges.wire.asked import Ask
 from ges.wire.delivered import Event
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Duty, pack_event, pack_front, read_head
-from overlay.ids import LinkClass
+from overlay.ids import MAX_COUNT, LinkClass
 from overlay.security.identity import Role
 from tests.ges.conftest import Issue
 
@@ -28,7 +29,7 @@ async def next_of(subscription: Subscription, count: int = 1) -> list[Event]:
 
 
 def values_at(broker: Broker) -> int:
-    return len(broker.stack.retaining.values.matching("#", None, secure=True))
+    return len(broker.stack.retaining.values.matching(Ask("#")))
 
 
 async def first_of(url: str, text: str, **settings: object) -> list[tuple[str, bytes, bool]]:
@@ -193,13 +194,13 @@ async def test_retained_events_for_queue_groups_are_kept_as_they_were_published(
 async def test_a_stamp_far_ahead_is_refused_and_the_value_can_be_replaced(
     brokers: Brokers,
 ) -> None:
-    """A broker on the ring forges the largest stamp that there is; then somebody publishes."""
+    """A broker forges the largest stamp that a frame may have; then somebody publishes."""
     liar, other = await brokers.ring_of(2)
     body = pack_event(False, b"f" * 16, 1, 1, 0, b"home/door", b"", b"forged", retain=True)
     await until(lambda: other.stack.node.gateways.slot is not None)
     for shape, destinations in ((1, 1 << (other.stack.node.gateways.slot or 0)), (0, 0)):
         head = read_head(body)
-        forged = EventRun.of(head, body).timed(2**64 - 1, 0)
+        forged = EventRun.of(head, body).timed(MAX_COUNT, 0)
         front = pack_front(head.flags, 1, 0, 0, Duty(shape, 0, destinations, 0))
         line = liar.driver.links[other.stack.node.peer.uid, LinkClass.NORMAL]
         line.connection.send(bytes(forged.patched(front)), 1)

@@ -10,6 +10,7 @@ from ges.client.outgoing import CONFIRMED_BYTES, CONFIRMED_SECONDS
 from ges.client.resuming import SLACK_SECONDS
 from ges.client.state import MAX_ALTERNATES, Activated, Away, ClientState, Ended, Move
 from ges.errors import ConnectionLost, PublishRefused
+from ges.wire.asked import Ask
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import (
     Accepted,
@@ -30,7 +31,8 @@ from ges.wire.client_messages import (
     SubscriptionRefused,
 )
 from ges.wire.delivered import Event
-from ges.wire.events import AGAIN_FLAG, FLAGS_AT
+from ges.wire.event_flags import AGAIN_FLAG
+from ges.wire.events import FLAGS_AT
 from overlay.address import parse_url
 from overlay.ids import LinkClass
 from overlay.machine import Message
@@ -58,7 +60,7 @@ def attached(
 
 
 def test_a_broker_that_tells_of_no_levels_means_the_whole_system(state: ClientState) -> None:
-    state.request(Subscribe(1, "a", None))
+    state.request(Subscribe(1, Ask("a")))
     for capabilities, levels in (
         ((ACTIVE,), [Level.SYSTEM, Level.SYSTEM]),
         ((ACTIVE, ACTIVE_LEVELS), [Level.CLUSTER, Level.SYSTEM]),
@@ -151,7 +153,7 @@ def test_what_is_no_url_is_kept_apart_until_other_alternates_come(state: ClientS
 
 
 def test_a_request_is_made_of_every_broker_until_it_is_withdrawn(state: ClientState) -> None:
-    request = Subscribe(1, "a/#", None)
+    request = Subscribe(1, Ask("a/#"))
     state.request(request)
     assert not state.is_decided(1)
     tell(state, Subscribed(1))
@@ -164,13 +166,13 @@ def test_a_request_is_made_of_every_broker_until_it_is_withdrawn(state: ClientSt
 
 
 def test_the_first_reason_is_told(state: ClientState) -> None:
-    state.request(Subscribe(1, "a", None))
+    state.request(Subscribe(1, Ask("a")))
     tell(state, Subscribed(1), SubscriptionRefused(1, "no"), SubscriptionRefused(1, "never"))
     assert state.settle(1) == "no"
 
 
 def test_a_broker_may_end_what_it_or_another_one_served(state: ClientState) -> None:
-    state.request(Subscribe(1, "a", None))
+    state.request(Subscribe(1, Ask("a")))
     tell(state, Subscribed(1))
     state.settle(1)
     assert state.take(SubscriptionRefused(1, "no more"), 2.0) == Ended(1, "no more")
@@ -179,7 +181,7 @@ def test_a_broker_may_end_what_it_or_another_one_served(state: ClientState) -> N
 
 
 def test_an_answer_to_what_is_withdrawn_is_none(state: ClientState) -> None:
-    state.request(Subscribe(1, "a", None))
+    state.request(Subscribe(1, Ask("a")))
     state.withdraw(1)
     tell(state, Subscribed(1), SubscriptionRefused(1, "no"), Subscribed(2))
     assert not state.is_decided(1)
@@ -191,7 +193,7 @@ KEEPER = Attached("b" * 32, B, secure=False, capabilities=(KEPT_EVENTS, "somethi
 
 def test_the_next_broker_is_asked_for_what_was_missed(state: ClientState) -> None:
     for number in (1, 2, 3):
-        state.request(Subscribe(number, "a", None))
+        state.request(Subscribe(number, Ask("a")))
     tell(state, Subscribed(1), now=2.0)
     tell(state, Subscribed(2), now=3.0)
     state.settle(1)
@@ -205,12 +207,12 @@ def test_the_next_broker_is_asked_for_what_was_missed(state: ClientState) -> Non
         Resubscribe(
             (Mark(bytes.fromhex("ab" * 16), 5, False, 9),),
             (
-                Resubscription(1, "a", None, 3000 + slack),
-                Resubscription(2, "a", None, 2000 + slack),
+                Resubscription(1, Ask("a"), 3000 + slack),
+                Resubscription(2, Ask("a"), 2000 + slack),
             ),
             more=False,
         ),
-        Subscribe(3, "a", None),
+        Subscribe(3, Ask("a")),
     ], "the third was served by nobody yet: it is to get nothing old"
     tell(state, Subscribed(1), now=6.0)
     state.withdraw(2)
@@ -221,11 +223,11 @@ def test_the_next_broker_is_asked_for_what_was_missed(state: ClientState) -> Non
 
 
 def test_one_that_keeps_nothing_is_asked_as_before(state: ClientState) -> None:
-    state.request(Subscribe(1, "a", None))
+    state.request(Subscribe(1, Ask("a")))
     tell(state, Subscribed(1))
     state.lose()
     state.attach(B, Attached("b" * 32, B, secure=False), 3.0)
-    assert list(state.all_requests(3.0)) == [Subscribe(1, "a", None)]
+    assert list(state.all_requests(3.0)) == [Subscribe(1, Ask("a"))]
 
 
 # The client's own events
@@ -336,7 +338,7 @@ def test_what_a_broker_says_of_a_refusal_is_escaped(state: ClientState) -> None:
     tell(state, EventRefused(NORMAL, 1, "\x1b[2J\nno"))
     with pytest.raises(PublishRefused, match=r"^\\x1b\[2J\\nno$"):
         state.raise_refusal()
-    state.request(Subscribe(1, "a", None))
+    state.request(Subscribe(1, Ask("a")))
     tell(state, SubscriptionRefused(1, "\x1b[2J"))
     assert state.settle(1) == r"\x1b[2J"
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
+from ges.matching.asks import ask_for
 from ges.profiles.activity import Active
 from ges.profiles.exchange import Act, ProfileExchange, SendTo, TellAll
-from ges.profiles.interest import CLASS_BITS, interest_in
 from ges.profiles.profile import Profile
+from ges.wire.asked import CLASS_BITS, Ask
 from ges.wire.profile_messages import (
     HeldProfiles,
     HeldProfilesWanted,
-    Interest,
     ProfileDelta,
     ProfilePage,
     ProfileTaken,
@@ -34,7 +34,7 @@ FILTERS = [
 ]
 
 
-def asks_for(interest: Interest, link_class: LinkClass, topic: str) -> bool:
+def asks_for(interest: Ask, link_class: LinkClass, topic: str) -> bool:
     return bool(interest.classes & CLASS_BITS[link_class]) and does_match(interest.filter, topic)
 
 
@@ -46,7 +46,7 @@ class Broker:
     incarnation: int
     exchange: ProfileExchange[Key]
     view: int = 0  #: of the members, that it has seen
-    wanted: dict[Key, Interest] = field(default_factory=dict)
+    wanted: dict[Key, Ask] = field(default_factory=dict)
     active: set[Key] = field(default_factory=set)
     not_told: set[Key] = field(default_factory=set)  #: active in an earlier life
 
@@ -130,7 +130,7 @@ class Cluster:
     def subscribe(self, uid: str, text: str, link_class: LinkClass | None = None) -> Key:
         broker = self.brokers[uid]
         self.keys += 1
-        interest = broker.wanted[self.keys] = interest_in(text, link_class)
+        interest = broker.wanted[self.keys] = ask_for(text, link_class)
         acts, active = broker.exchange.subscribe(self.keys, interest, self.now)
         self._do(broker, acts, active)
         return self.keys

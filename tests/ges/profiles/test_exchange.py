@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
+from ges.matching.asks import ask_for
 from ges.profiles.exchange import ProfileExchange, SendTo, TellAll
-from ges.profiles.interest import interest_in
 from ges.wire.profile_messages import (
     HeldProfile,
     HeldProfiles,
@@ -47,7 +47,7 @@ def test_alone_a_subscription_is_active_at_once() -> None:
 def test_before_it_is_a_member_nothing_is_active() -> None:
     """Nobody sends to a broker that has no slot."""
     exchange: ProfileExchange[int] = ProfileExchange(A, 1)
-    _, active = exchange.subscribe(1, interest_in("a"), 0)
+    _, active = exchange.subscribe(1, ask_for("a"), 0)
     assert not active
     _, active = exchange.set_members({A: 0}, {A: 1}, 0)
     assert [fact.keys for fact in active] == [(1,)]
@@ -249,11 +249,11 @@ def test_one_that_was_gone_in_the_same_life_is_waited_for() -> None:
     cluster = cluster_of(A, B)
     exchange = cluster.brokers[A].exchange
     exchange.set_members({A: 0}, {A: 1}, cluster.now)
-    _, active = exchange.subscribe(91, interest_in("a"), cluster.now + 10**9)
+    _, active = exchange.subscribe(91, ask_for("a"), cluster.now + 10**9)
     assert active, "it is gone"
     acts, _ = exchange.set_members({A: 0, B: 1}, {A: 1, B: 1}, cluster.now + 10**9)
     assert [act.uid for act in acts if isinstance(act, SendTo)] == [B]
-    _, active = exchange.subscribe(92, interest_in("a"), cluster.now + 10**9)
+    _, active = exchange.subscribe(92, ask_for("a"), cluster.now + 10**9)
     assert not active
     assert exchange.on_taken(B, exchange.profile.version, cluster.now + 10**9)
 
@@ -261,9 +261,9 @@ def test_one_that_was_gone_in_the_same_life_is_waited_for() -> None:
 def test_the_same_key_again_replaces() -> None:
     cluster = cluster_of(A)
     exchange = cluster.brokers[A].exchange
-    exchange.subscribe(7, interest_in("a"), 0)
-    exchange.subscribe(7, interest_in("b"), 0)
-    assert exchange.profile.interests == {interest_in("b")}
+    exchange.subscribe(7, ask_for("a"), 0)
+    exchange.subscribe(7, ask_for("b"), 0)
+    assert exchange.profile.interests == {ask_for("b")}
     exchange.unsubscribe(7, 0)
     assert exchange.unsubscribe(7, 0) == ([], [])
     assert not exchange.profile.interests
@@ -278,8 +278,8 @@ def test_an_entry_that_was_lost_is_found_and_asked_for() -> None:
     cluster.subscribe(A, "a/#")
     cluster.settle(2)
     victim = cluster.brokers[B].exchange
-    victim.held._held[A].interests.discard(interest_in("a/#"))
-    victim._index.change(A, (), [interest_in("a/#")])
+    victim.held._held[A].interests.discard(ask_for("a/#"))
+    victim._index.change(A, (), [ask_for("a/#")])
     assert victim.mask_of(LinkClass.NORMAL, b"a/b") == 0
     cluster.settle(4)
     assert victim.counters["profiles_repaired"] == 1
@@ -296,7 +296,7 @@ def test_an_entry_that_was_forged_away_is_found_by_comparing() -> None:
     row = victim.held._held[A]
     row.interests.clear()
     row.digest = 0
-    victim._index.change(A, (), [interest_in("a/#")])
+    victim._index.change(A, (), [ask_for("a/#")])
     cluster.compare(B, C)
     assert not cluster.under_way, "once may be a change under way"
     cluster.compare(B, C)

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable
 import msgspec
 import pytest
 
+from ges.matching.asks import ask_for, digest_of
 from ges.profiles import held as held_profiles
 from ges.profiles.held import MemberProfiles
-from ges.profiles.interest import digest_of, interest_in
 from ges.profiles.profile import Profile
-from ges.wire.profile_messages import Interest, ProfileDelta, ProfileVersion
+from ges.wire.asked import Ask
+from ges.wire.profile_messages import ProfileDelta, ProfileVersion
 
 A, LIFE, OURS = "a" * 32, 7, 3
 
@@ -20,13 +21,13 @@ class Told:
     """What a listener has been told."""
 
     def __init__(self) -> None:
-        self.interests: set[Interest] = set()
+        self.interests: set[Ask] = set()
         self.is_behind = False
 
-    def change(self, uid: str, added: Iterable[Interest], removed: Iterable[Interest]) -> None:
+    def change(self, uid: str, added: Iterable[Ask], removed: Iterable[Ask]) -> None:
         self.interests = (self.interests | set(added)) - set(removed)
 
-    def replace(self, uid: str, interests: Iterable[Interest]) -> None:
+    def replace(self, uid: str, interests: Iterable[Ask]) -> None:
         self.interests = set(interests)
 
     def set_behind(self, uid: str, is_behind: bool) -> None:
@@ -44,9 +45,9 @@ class Pair:
 
     def change(self, *added: str, removed: str = "") -> list[ProfileDelta]:
         for text in added:
-            self.profile.add(interest_in(text))
+            self.profile.add(ask_for(text))
         if removed:
-            self.profile.remove(interest_in(removed))
+            self.profile.remove(ask_for(removed))
         return self.profile.cut()
 
     def is_whole(self) -> bool:
@@ -159,7 +160,7 @@ def test_pages_that_are_not_what_they_say_are_not_taken(pair: Pair) -> None:
         lambda delta: msgspec.structs.replace(delta, added=()),
         lambda delta: msgspec.structs.replace(delta, removed=()),
         lambda delta: msgspec.structs.replace(delta, digest=delta.digest ^ 1),
-        lambda delta: msgspec.structs.replace(delta, added=(*delta.added, interest_in("x"))),
+        lambda delta: msgspec.structs.replace(delta, added=(*delta.added, ask_for("x"))),
     ],
 )
 def test_a_change_with_another_digest_makes_the_member_doubtful(
@@ -178,7 +179,7 @@ def test_what_was_there_is_not_added_again(pair: Pair) -> None:
     """The sums of hashes would agree if another one had been added twice as well."""
     version = pair.profile.version
     after = ProfileVersion(LIFE, version.count + 1)
-    twice = (interest_in("a"),)
+    twice = (ask_for("a"),)
     digest = digest_of([*pair.profile.interests, *twice])
     assert not pair.held.take_delta(ProfileDelta(A, version, after, twice, (), digest))
     assert pair.told.is_behind
@@ -249,7 +250,7 @@ def test_nothing_counts_for_a_broker_that_was_away(pair: Pair) -> None:
 
 def test_what_was_lost_here_is_found(pair: Pair) -> None:
     assert pair.held.audit(A)
-    pair.held._held[A].interests.discard(interest_in("a"))
+    pair.held._held[A].interests.discard(ask_for("a"))
     assert not pair.held.audit(A)
     assert pair.told.is_behind
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ges.matching.asks import ask_for
 from ges.profiles.index import ProfileIndex
-from ges.profiles.interest import everything, interest_in
-from ges.wire.profile_messages import Interest
+from ges.wire.asked import Ask
 from overlay.ids import LinkClass
+from tests.ges.matching.test_asks import interests
 from tests.ges.profiles.cluster import TOPICS, asks_for
-from tests.ges.profiles.test_interest import interests
 
 A, B, C = "abc"
 NORMAL = LinkClass.NORMAL
@@ -35,11 +35,11 @@ def index_of(**slots: int) -> ProfileIndex:
     )
 )
 def test_as_the_rules_say(
-    steps: list[tuple[str, list[Interest], list[Interest], dict[str, int], set[str]]],
+    steps: list[tuple[str, list[Ask], list[Ask], dict[str, int], set[str]]],
 ) -> None:
     """Two members may have one slot for a moment: its bit then means both."""
     index = index_of()
-    held: dict[str, set[Interest]] = {A: set(), B: set(), C: set()}
+    held: dict[str, set[Ask]] = {A: set(), B: set(), C: set()}
     for uid, added, removed, slots, behind in steps:
         index.change(uid, added, removed)
         held[uid] = (held[uid] | set(added)) - set(removed)
@@ -72,23 +72,11 @@ def test_who_is_behind_wants_everything_and_only_while_it_is() -> None:
     assert index.mask_of(NORMAL, b"$x") == 0
 
 
-def test_a_kind_of_filter_that_is_not_known_here_wants_everything() -> None:
-    index = index_of(a=5)
-    later = Interest(9, "price > 7", 1)
-    index.change(A, [later, everything(1)], ())
-    assert index.mask_of(NORMAL, b"x") == 1 << 5
-    assert index.mask_of(LinkClass.SECURE, b"x") == 0, "of its classes"
-    index.change(A, (), [later])
-    assert index.mask_of(NORMAL, b"x") == 1 << 5, "the other one is left"
-    index.change(A, (), [everything(1)])
-    assert index.mask_of(NORMAL, b"x") == 0
-
-
 def test_a_group_is_in_no_mask_but_in_that_of_its_own() -> None:
     index = index_of(a=5, b=7)
-    plain, group = interest_in("a"), interest_in("a", group="g")
+    plain, group = ask_for("a"), ask_for("a", group="g")
     index.change(A, [plain, group], ())
-    index.change(B, [group, interest_in("a", LinkClass.NORMAL, "g")], ())
+    index.change(B, [group, ask_for("a", LinkClass.NORMAL, "g")], ())
     assert index.mask_of(NORMAL, b"a") == 1 << 5
     (found,) = index.groups.of(NORMAL, b"a")
     assert (found.filter, found.name) == ("a", "g")
@@ -106,7 +94,7 @@ def test_a_group_is_in_no_mask_but_in_that_of_its_own() -> None:
 
 def test_groups_of_a_topic_are_those_on_each_filter_that_matches() -> None:
     index = index_of(a=5)
-    groups = [interest_in(text, group=name) for text in ("a/+", "a/#", "b") for name in "gh"]
+    groups = [ask_for(text, group=name) for text in ("a/+", "a/#", "b") for name in "gh"]
     index.change(A, groups, ())
     found = index.groups.of(NORMAL, b"a/x")
     assert {(each.filter, each.name) for each in found} == {
@@ -117,7 +105,7 @@ def test_groups_of_a_topic_are_those_on_each_filter_that_matches() -> None:
 
 def test_a_slot_that_changes_hands() -> None:
     index = index_of(a=5)
-    index.change(A, [interest_in("a")], ())
+    index.change(A, [ask_for("a")], ())
     index.set_slots({A: 6, B: 5})
     assert index.mask_of(NORMAL, b"a") == 1 << 6
     index.set_slots({B: 5})

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import pytest
 
+from ges.matching.asks import ask_for
 from ges.profiles.index import ProfileIndex
-from ges.profiles.interest import interest_in
 from overlay.ids import LinkClass
 
 U1, U2 = 0b01, 0b10
@@ -20,7 +20,7 @@ def index_of(*profiles: list[str]) -> ProfileIndex:
     index = ProfileIndex()
     index.set_slots({str(slot): slot for slot in range(len(profiles))})
     for slot, profile in enumerate(profiles):
-        index.replace(str(slot), map(interest_in, profile))
+        index.replace(str(slot), map(ask_for, profile))
     return index
 
 
@@ -41,7 +41,7 @@ def test_p0_figures_8_and_9(event: str, destinations: int) -> None:
 def test_p0_figure_9_without_the_third_profile() -> None:
     """An edge goes when its last unit goes; what is left of u1 matches as before."""
     index = index_of(["1/2/3", "1/+/3"], ["1/2/+"])
-    index.change("0", (), [interest_in("1/+/3")])
+    index.change("0", (), [ask_for("1/+/3")])
     found = [index.mask_of(LinkClass.NORMAL, each) for each in (b"1/5/3", b"1/2/3", b"1/2/4")]
     assert found == [0, U1 | U2, U2]
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ges.matching.asks import ask_for, served
 from ges.retained import values as values_of
 from ges.retained.topic_tree import TopicTree
 from ges.retained.values import (
@@ -20,6 +21,7 @@ from ges.retained.values import (
     VALUE_BYTES,
     RetainedValues,
 )
+from ges.wire.asked import Ask
 from ges.wire.event_runs import EventRun
 from ges.wire.events import pack_event, read_head
 from overlay.ids import LinkClass
@@ -53,12 +55,12 @@ def event(
     who = secure, publisher, 1, sequence, NOW
     body = pack_event(*who, topic, b"", payload, retain=True, ttl_ms=1 if ends_ms else 0)
     if again:
-        body = bytes([body[0], body[1] | 64]) + body[2:]
+        body = body[:3] + bytes([body[3] | 64]) + body[4:]
     return EventRun.of(read_head(body), body).timed(at, ends_ms)
 
 
 def payloads(values: RetainedValues, text: str = "#", *, secure: bool = True) -> list[bytes]:
-    return [value.frame[-1:] for value in values.matching(text, None, secure=secure)]
+    return [value.frame[-1:] for value in values.matching(served(Ask(text), secure=secure))]
 
 
 @given(st.sets(topics), filters)
@@ -149,8 +151,8 @@ def test_secure_values_stand_beside_normal_ones_and_are_for_secure_hops() -> Non
     values.take(event(payload=b"s", secure=True, at=NOW + 1), NOW)
     assert payloads(values) == [b"n", b"s"]
     assert payloads(values, secure=False) == [b"n"]
-    assert [v.key[0] for v in values.matching("t", LinkClass.SECURE, secure=True)] == [True]
-    assert values.matching("t", LinkClass.EXPRESS, secure=True) == []
+    assert [v.key[0] for v in values.matching(ask_for("t", LinkClass.SECURE))] == [True]
+    assert values.matching(ask_for("t", LinkClass.EXPRESS)) == []
     assert values.digest(secure=False) != values.digest(secure=True)
 
 
@@ -162,7 +164,7 @@ def test_what_is_too_much_is_refused_where_it_is_published_and_drives_out_the_ol
     assert values.why_not(runs[0]) is None
     for run in runs:
         values.take(run, NOW)
-    kept = [value.key[1] for value in values.matching("#", None, secure=False)]
+    kept = [value.key[1] for value in values.matching(served(Ask("#"), secure=False))]
     assert kept == [b"t%d" % number for number in range(8 - len(kept), 8)]
     assert 3 <= len(kept) < 8
     assert values.bytes <= 3 * (VALUE_BYTES + 300)

@@ -221,4 +221,4 @@ async def test_what_is_fetched_for_a_client_that_has_moved_keeps_its_age() -> No
     run = next(iter(bench.parts.recalls.log.since(0, 0)))[0]
     bench.parts.router.answer(Outbound([Answer(3, run, age_ms=251)]), 0)
     (head,) = bench.sent("c")
-    assert (head.recalled, head.duty.target, head.duty.destinations) == (True, 251, 0b1000)
+    assert (head.recalled, head.duty.millis, head.duty.destinations) == (True, 251, 0b1000)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import cast
 
-from ges.profiles.interest import interest_in
+from ges.matching.asks import ask_for
 from ges.routing.flow_order import FlowOrdering
 from ges.routing.interests import Interests
 from ges.routing.kept import KeptRun
@@ -15,9 +15,9 @@ from ges.routing.past import BACK_NS, LOOK_NS, MAX_QUESTIONS, ROUND_NS, Past
 from ges.routing.recall import RecallLog
 from ges.routing.recalls import Recalls
 from ges.routing.subscriber import Subscriber
+from ges.wire.asked import Ask
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Flow
-from ges.wire.profile_messages import Interest
 from ges.wire.recall_messages import PastDone, PastWanted
 from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos
 from tests.helpers.clusters import HandCluster
@@ -27,7 +27,7 @@ HERE, THERE = "a" * 32, "b" * 32
 PLACES = {HERE: 1000, THERE: 2000}
 FAR = 3000  #: the place of a broker of another cluster
 FLOW: Flow = (b"p" * 16, 1, LinkClass.NORMAL)
-WANTED = (interest_in("#"),)
+WANTED = (ask_for("#"),)
 T0: Nanos = 100 * NANOS_PER_SECOND
 
 
@@ -35,9 +35,7 @@ T0: Nanos = 100 * NANOS_PER_SECOND
 class Moved:
     """A client that has come from another broker."""
 
-    filters: dict[int, tuple[str, LinkClass | None]] = field(
-        default_factory=lambda: {1: ("#", None)}
-    )
+    asks: dict[int, Ask] = field(default_factory=lambda: {1: Ask("#")})
     secure: bool = False
 
 
@@ -66,7 +64,7 @@ class Bench:
     def _regain(self, runs: list[EventRun], now: Nanos) -> None:
         self.regained += runs
 
-    def question(self, number: int = 1, interests: tuple[Interest, ...] = WANTED) -> PastWanted:
+    def question(self, number: int = 1, interests: tuple[Ask, ...] = WANTED) -> PastWanted:
         """A question of a broker of another cluster, told to all."""
         return PastWanted(5, number, 10_000, interests, 77, FAR)
 

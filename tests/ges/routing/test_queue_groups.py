@@ -7,8 +7,9 @@ from itertools import accumulate
 
 from ges.routing.queue_members import ROOM_BYTES
 from ges.sessions.session import Session
+from ges.wire.event_flags import GROUPS_FLAG
 from ges.wire.event_runs import EventRun
-from ges.wire.events import GROUPS_FLAG, Duty, Head, pack_express, read_head
+from ges.wire.events import HEADER, Duty, Head, pack_express, read_head
 from ges.wire.groups import Serving
 from overlay.ids import LinkClass
 from tests.ges.routing.test_destinations import PLACES, A, B, C, D, clustered
@@ -61,7 +62,7 @@ async def test_the_source_says_who_serves_a_group() -> None:
     for name in "bc":
         (run,) = runs_to(bench, name)
         assert run.serving() == Serving({key: 2}), "both are told, so that b does not serve it"
-        assert next(run.ungrouped().bodies())[82:] == b"t1"
+        assert next(run.ungrouped().bodies())[HEADER.size :] == b"t1"
 
 
 async def test_brokers_that_are_equally_near_are_drawn_and_farther_ones_are_not_taken() -> None:

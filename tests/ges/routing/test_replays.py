@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from ges.client.resuming import resume
 from ges.client.watermarks import Watermarks
+from ges.matching.asks import ask_for, served
 from ges.routing import kept, replay, replays
 from ges.routing.delivery import Deliveries
 from ges.routing.interests import Interests
 from ges.routing.kept import KEPT_NS
 from ges.routing.replay import MAX_ENDED
-from ges.routing.subscriber import Membership
+from ges.wire.asked import Ask
 from ges.wire.client_messages import Mark, Resubscribe, Resubscription, Subscribe
 from ges.wire.delivered import read_delivery
 from ges.wire.event_runs import EventRun
@@ -28,7 +29,7 @@ from overlay.wire.frames import EVENT, Bytes, frame
 from tests.helpers.clusters import realms_alone, sharing_alone
 
 NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE
-EVERYTHING = Resubscription(1, "#", None, 60_000)
+EVERYTHING = Resubscription(1, Ask("#"), 60_000)
 
 
 def uid(publisher: int) -> bytes:
@@ -58,10 +59,7 @@ class Client:
     """A session at the broker, and the client behind it."""
 
     def __init__(self, *, secure: bool = False) -> None:
-        self.filters: dict[int, tuple[str, LinkClass | None]] = {}
-        self.queues: dict[int, Membership] = {}
-        self.realms: dict[int, int] = {}
-        self.names: dict[int, str] = {}
+        self.asks: dict[int, Ask] = {}
         self.secure = secure
         self.retains = True
         self.source = NOWHERE
@@ -126,7 +124,7 @@ class Desk:
         return data
 
     def subscribe(self, client: Client, request: Subscribe) -> None:
-        self.deliveries.subscribe(client, request.number, request.filter, request.link_class)
+        self.deliveries.subscribe(client, request.number, served(request.ask, secure=client.secure))
 
     def resubscribe(self, client: Client, *messages: Resubscribe) -> None:
         for message in messages:
@@ -175,7 +173,7 @@ def test_nothing_older_than_the_subscription_is_sent(desk: Desk) -> None:
     desk.event(topic="b")
     desk.event(topic="a")
     client = Client()
-    young, old = Resubscription(1, "b", None, 1000), Resubscription(2, "a", None, 5000)
+    young, old = Resubscription(1, Ask("b"), 1000), Resubscription(2, Ask("a"), 5000)
     desk.resubscribe(client, asked(subscriptions=(young, old)))
     assert client.sequences(1) == [3]
     assert client.sequences(2) == [1, 4]
@@ -184,7 +182,7 @@ def test_nothing_older_than_the_subscription_is_sent(desk: Desk) -> None:
 def test_a_new_subscription_gets_nothing_old(desk: Desk) -> None:
     desk.event()
     client = Client()
-    desk.subscribe(client, Subscribe(1, "#", None))
+    desk.subscribe(client, Subscribe(1, Ask("#")))
     desk.event()
     assert client.sequences() == [2]
     assert desk.counters["events_replayed"] == 0
@@ -194,9 +192,9 @@ def test_secure_events_go_over_secure_hops_alone_and_classes_as_wanted(desk: Des
     desk.event(secure=True)
     desk.event()
     plain, secure = Client(), Client(secure=True)
-    only = Resubscription(2, "#", SECURE, 60_000)
-    for client in (plain, secure):
-        desk.resubscribe(client, asked(subscriptions=(EVERYTHING, only)))
+    only = Resubscription(2, ask_for("#", SECURE), 60_000)
+    for client, wanted in ((plain, (EVERYTHING,)), (secure, (EVERYTHING, only))):
+        desk.resubscribe(client, asked(subscriptions=wanted))
         client.read()
     assert plain.got == {1: [(uid(1).hex(), NORMAL, 1)]}
     assert secure.got == {
@@ -208,7 +206,7 @@ def test_secure_events_go_over_secure_hops_alone_and_classes_as_wanted(desk: Des
 def test_there_is_one_replay_for_a_connection(desk: Desk) -> None:
     desk.run(3)
     client = Client()
-    desk.resubscribe(client, asked(), asked(subscriptions=(Resubscription(2, "#", None, 60_000),)))
+    desk.resubscribe(client, asked(), asked(subscriptions=(Resubscription(2, Ask("#"), 60_000),)))
     assert client.sequences(2) == []
     desk.event()
     assert client.sequences(1) == [1, 2, 3, 4]
@@ -219,8 +217,8 @@ def test_what_does_not_fit_into_one_message_comes_in_several(desk: Desk) -> None
     for publisher in range(200):
         desk.run(2, publisher=publisher)
     marks = [Mark(uid(publisher), 7, False, 1) for publisher in range(200)] * 4
-    requests = [(Subscribe(number, f"{'b' * 900}/{number}", None), 9.0) for number in range(2, 90)]
-    messages = list(resume([(Subscribe(1, "a", None), 9.0), *requests], marks))
+    requests = [(Subscribe(number, Ask(f"{'b' * 900}/{number}")), 9.0) for number in range(2, 90)]
+    messages = list(resume([(Subscribe(1, Ask("a")), 9.0), *requests], marks))
     assert len(messages) > 3
     assert [message.more for message in messages] == [True] * (len(messages) - 1) + [False]
     client = Client()
@@ -229,7 +227,7 @@ def test_what_does_not_fit_into_one_message_comes_in_several(desk: Desk) -> None
         desk.event(publisher=250)
     desk.go_on(client)
     client.read()
-    assert len(client.filters) == 89
+    assert len(client.asks) == 89
     by_publisher = Counter(publisher for publisher, _, _ in client.got[1])
     assert by_publisher.pop(uid(250).hex()) == len(messages)
     assert by_publisher == {uid(publisher).hex(): 1 for publisher in range(200)}
@@ -267,7 +265,7 @@ def test_what_is_kept_from_a_client_counts_as_delivered_to_others_alone(desk: De
     for _ in range(500):
         desk.run(50)
     client, other = Client(), Client()
-    desk.subscribe(other, Subscribe(1, "#", None))
+    desk.subscribe(other, Subscribe(1, Ask("#")))
     desk.resubscribe(client, asked())
     assert desk.replays.is_behind(client)
     desk.event()
@@ -303,9 +301,9 @@ def test_of_subscriptions_that_end_or_are_refused_little_is_remembered(desk: Des
     desk.resubscribe(client, Resubscribe((), (EVERYTHING,), more=True))
     remembered = desk.replays._behind[client]._begins
     for number in range(2, 3000):
-        desk.subscribe(client, Subscribe(number, "a", None))
+        desk.subscribe(client, Subscribe(number, Ask("a")))
         desk.deliveries.unsubscribe(client, number)
-        refused = Resubscribe((), (Resubscription(9000 + number, "#", None, 0),), more=True)
+        refused = Resubscribe((), (Resubscription(9000 + number, Ask("#"), 0),), more=True)
         desk.replays.take(client, refused, lambda each: None)
         remembered = desk.replays._behind[client]._begins
         assert len(remembered) <= MAX_ENDED + 2
@@ -345,7 +343,7 @@ def test_whatever_is_kept_lost_and_known_each_event_comes_at_most_once_in_order(
 
         def subscribe(number: int, text: str) -> None:
             if number not in served:
-                request = Subscribe(number, text, None)
+                request = Subscribe(number, Ask(text))
                 served[number] = request, desks[0].now
                 desks[home].subscribe(client, request)
 

@@ -6,8 +6,9 @@ from msgspec.structs import replace
 
 from ges.routing.catch_up import KEPT_NS
 from ges.routing.holding import HOLD_NS
+from ges.wire.event_flags import AGAIN_FLAG
 from ges.wire.event_runs import EventRun
-from ges.wire.events import AGAIN_FLAG, FRONT, MAX_HOPS, NO_DUTY, pack_event, read_head
+from ges.wire.events import FRONT, MAX_HOPS, NO_DUTY, pack_event, read_head
 from ges.wire.groups import Serving
 from ges.wire.source_route import pack_route
 from overlay.ids import nanos

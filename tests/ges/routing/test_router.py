@@ -8,8 +8,9 @@ import pytest
 
 from ges.routing.flow_order import HELD_BYTES
 from ges.wire.broker_messages import SecureState
+from ges.wire.event_flags import FLOOD_FLAG, SECURE_FLAG
 from ges.wire.event_runs import event_runs
-from ges.wire.events import FLOOD_FLAG, NO_DUTY, SECURE_FLAG, read_head
+from ges.wire.events import NO_DUTY, read_head
 from overlay.net.connection import Connection
 from overlay.queues.lanes import Policy
 from overlay.wire.frames import EVENT, frame

@@ -6,6 +6,7 @@ from typing import cast
 
 from ges.sessions.active_notices import PATIENCE_NS, ActiveNotices
 from ges.sessions.session import ClientOutlet, Session
+from ges.wire.asked import Ask
 from ges.wire.client_messages import CLIENT_CODEC, Active, Level, Subscribed
 from overlay.machine import Message
 from overlay.wire.codec import FrameReader
@@ -37,7 +38,7 @@ def session(
         hears_active=hears_active,
         hears_levels=hears_levels,
     )
-    made.filters = dict.fromkeys(numbers, ("a", None))
+    made.asks = dict.fromkeys(numbers, Ask("a"))
     return made, sent
 
 
@@ -89,7 +90,7 @@ def test_what_has_ended_meanwhile_is_not_told() -> None:
     client, sent = session(1, 2)
     notices.begin(client, 1, 0)
     notices.end(client, 1)
-    del client.filters[1]
+    del client.asks[1]
     notices.on_active([(client, 1)], Level.SYSTEM)
     assert sent.messages() == [Subscribed(1)], "whoever waits for it waits no longer"
     notices.begin(client, 2, 0)

@@ -9,6 +9,7 @@ from benchmarks.stage.brokers import Brokers, attach
 from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.sessions.change_pace import ChangePace
+from ges.wire.asked import Ask
 from ges.wire.client_messages import (
     CLIENT_CODEC,
     Resubscribe,
@@ -36,9 +37,9 @@ async def test_a_client_is_read_at_its_rate_and_others_are_not_held_up(
     broker = await brokers.start(limits=limits)
     async with attach(broker) as client, attach(broker) as other:
         deliveries = broker.stack.deliveries
-        moved = tuple(Resubscription(n, f"b/{n}", None, 0) for n in range(30))
+        moved = tuple(Resubscription(n, Ask(f"b/{n}"), 0) for n in range(30))
         again = Resubscribe((), moved, more=False)
-        frames = [CLIENT_CODEC.encode(Subscribe(n, f"a/{n}", None)) for n in range(30)]
+        frames = [CLIENT_CODEC.encode(Subscribe(n, Ask(f"a/{n}"))) for n in range(30)]
         frames += [CLIENT_CODEC.encode(Unsubscribe(n)) for n in range(30)]
         frames += [CLIENT_CODEC.encode(again)]
         begun = trio.current_time()
@@ -46,7 +47,7 @@ async def test_a_client_is_read_at_its_rate_and_others_are_not_held_up(
         await until(lambda: deliveries.subscriptions == 30)
         assert trio.current_time() - begun < 1.0, "what was read together is done together"
         await trio.sleep(0.1)
-        client._attachment.send(CLIENT_CODEC.encode(Subscribe(99, "c", None)))
+        client._attachment.send(CLIENT_CODEC.encode(Subscribe(99, Ask("c"))))
         async with other.subscribe("d"):
             assert deliveries.subscriptions == 31
             await until(lambda: deliveries.subscriptions == 32, timeout=60)

@@ -18,7 +18,10 @@ from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import Broker
 from ges.client import connect
+from ges.matching.asks import ask_for
 from ges.sessions import clients
+from ges.wire.asked import Ask
+from ges.wire.attributes import pack_attributes
 from ges.wire.client_messages import (
     CLIENT_CODEC,
     Accepted,
@@ -33,7 +36,8 @@ from ges.wire.client_messages import (
     Unsubscribe,
 )
 from ges.wire.delivered import read_delivery
-from ges.wire.events import MARK_FLAG, RECALLED_FLAG, Duty, pack_event
+from ges.wire.event_flags import MARK_FLAG, RECALLED_FLAG
+from ges.wire.events import Duty, pack_event
 from ges.wire.status import Status
 from overlay.address import parse_url
 from overlay.ids import LinkClass
@@ -139,7 +143,7 @@ async def test_requests_are_answered(broker: Broker) -> None:
     async with raw(broker) as client:
         await client.say(KeepAlive(7, answer=False), KeepAlive(8, answer=True))
         assert await client.hear() == KeepAlive(7, answer=True)
-        await client.say(Subscribe(3, "a/#", None))
+        await client.say(Subscribe(3, Ask("a/#")))
         assert await client.hear() == Subscribed(3)
         await client.say(StatusRequest())
         assert isinstance(await client.hear(), Status)
@@ -148,7 +152,7 @@ async def test_requests_are_answered(broker: Broker) -> None:
 async def test_a_secure_filter_is_not_served_on_a_plain_hop(broker: Broker) -> None:
     """This project's client does not ask for it; who asks is refused, and gets nothing."""
     async with raw(broker) as client:
-        await client.say(Subscribe(3, "a/#", LinkClass.SECURE))
+        await client.say(Subscribe(3, ask_for("a/#", LinkClass.SECURE)))
         refused = await client.hear()
         assert isinstance(refused, SubscriptionRefused)
         assert refused.number == 3
@@ -268,10 +272,10 @@ async def test_events_that_are_refused_come_back_with_a_reason(
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        (Subscribe(1, "a/>", None), "'#'"),
-        (Subscribe(1, "", None), "empty"),
-        (Subscribe(1, "a\n", None), "control character"),
-        (Subscribe(1, "a", LinkClass.SECURE), "not secure"),
+        (Subscribe(1, Ask("a/>")), "'#'"),
+        (Subscribe(1, Ask("")), "empty"),
+        (Subscribe(1, Ask("a\n")), "control character"),
+        (Subscribe(1, ask_for("a", LinkClass.SECURE)), "not secure"),
     ],
 )
 async def test_subscriptions_that_are_refused(
@@ -288,11 +292,11 @@ async def test_subscriptions_that_are_refused(
 @pytest.mark.parametrize("limits", [Limits(subscriptions=2)])
 async def test_subscriptions_are_bounded(broker: Broker) -> None:
     async with raw(broker) as client:
-        await client.say(*(Subscribe(number, "a", None) for number in (1, 2, 2, 3)))
+        await client.say(*(Subscribe(number, Ask("a")) for number in (1, 2, 2, 3)))
         answers = [await client.hear() for _ in range(4)]
         assert answers[:3] == [Subscribed(1), Subscribed(2), Subscribed(2)]
         assert isinstance(answers[3], SubscriptionRefused)
-        await client.say(Unsubscribe(1), Unsubscribe(9), Subscribe(3, "a", None))
+        await client.say(Unsubscribe(1), Unsubscribe(9), Subscribe(3, Ask("a")))
         assert await client.hear() == Subscribed(3)
 
 
@@ -304,14 +308,14 @@ async def test_subscriptions_are_bounded(broker: Broker) -> None:
 async def test_the_memory_of_filters_is_bounded(broker: Broker) -> None:
     deep = "/".join("abcdefgh" for _ in range(64))
     async with raw(broker) as client:
-        await client.say(*(Subscribe(number, f"{number}{deep}", None) for number in range(4)))
+        await client.say(*(Subscribe(number, Ask(f"{number}{deep}")) for number in range(4)))
         answers = [await client.hear() for _ in range(4)]
         assert [type(found) for found in answers] == [Subscribed] * 2 + [SubscriptionRefused] * 2
-        await client.say(Unsubscribe(0), Subscribe(3, f"3{deep}", None))
+        await client.say(Unsubscribe(0), Subscribe(3, Ask(f"3{deep}")))
         assert await client.hear() == Subscribed(3)
     await until(lambda: broker.clients.size == 0)
     async with raw(broker) as client:
-        await client.say(Subscribe(1, deep, None))
+        await client.say(Subscribe(1, Ask(deep)))
         assert await client.hear() == Subscribed(1), "who goes leaves room"
 
 
@@ -394,7 +398,7 @@ async def test_clients_are_bounded(broker: Broker) -> None:
 
 async def test_a_client_that_goes_leaves_nothing(broker: Broker) -> None:
     async with raw(broker) as client:
-        await client.say(Subscribe(1, "a/#", None), Subscribe(2, "b", None))
+        await client.say(Subscribe(1, Ask("a/#")), Subscribe(2, Ask("b")))
         assert await client.hear() == Subscribed(1)
         assert broker.stack.deliveries.subscriptions == 2
     await until(lambda: broker.clients.size == 0)
@@ -415,7 +419,7 @@ async def test_a_slow_subscriber_is_cut_off_and_holds_up_nobody(
     monkeypatch.setattr(clients, "CLIENT_QUEUE_BYTES", 4 * 1024 * 1024)
     count, payload = 300, b"x" * 100_000
     async with raw(broker) as slow, connect(broker.url) as other, other.subscribe("a") as events:
-        await slow.say(Subscribe(1, "#", None))
+        await slow.say(Subscribe(1, Ask("#")))
         await slow.hear()
         largest = 0
 
@@ -454,7 +458,7 @@ async def test_what_was_taken_is_delivered_before_the_broker_leaves(
     async with raw(broker) as client:
         assert isinstance(client.stream, trio.SocketStream)
         client.stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 50_000)
-        await client.say(Subscribe(1, "a", None))
+        await client.say(Subscribe(1, Ask("a")))
         assert await client.hear() == Subscribed(1)
         async with connect(broker.url) as publisher:
             for _ in range(count):
@@ -487,7 +491,7 @@ async def test_a_matching_client_gets_one_delivery_for_all_its_subscriptions(
     broker: Broker,
 ) -> None:
     async with raw(broker) as client:
-        await client.say(*(Subscribe(number, text, None) for number, text in ((5, "#"), (2, "a"))))
+        await client.say(*(Subscribe(number, Ask(text)) for number, text in ((5, "#"), (2, "a"))))
         await client.hear()
         await client.hear()
         await client.publish(1, payload=b"p")
@@ -505,3 +509,37 @@ async def test_an_empty_event_frame_is_a_protocol_error_and_no_fault_of_ours(
         assert await client.is_cut_off()
     assert broker.driver.counters["protocol_errors"] == 1
     assert broker.driver.counters["internal_errors"] == 0
+
+
+ODD_ATTRIBUTES = {
+    "no map": b"\xc1",
+    "nothing": b"\x81\xa1a\xc0",
+    "no number": b"\x81\xa1a\xcb\x7f\xf8" + bytes(6),
+    "too large": b"\x81\xa1a\xcf" + b"\xff" * 8,
+}
+
+
+@pytest.mark.parametrize("attributes", ODD_ATTRIBUTES.values(), ids=ODD_ATTRIBUTES)
+async def test_an_event_with_odd_attributes_is_refused_and_its_client_goes_on(
+    broker: Broker, attributes: bytes
+) -> None:
+    """Also where those before and behind it in the same write are in order."""
+    good = pack_attributes({"a": 1})
+    async with (
+        connect(broker.url) as other,
+        other.subscribe("a") as events,
+        raw(broker) as client,
+    ):
+        frames = [
+            frame(EVENT, event(number, attributes=packed, payload=b"%d" % number))
+            for number, packed in enumerate((good, attributes, good), start=1)
+        ]
+        await client.stream.send_all(b"".join(frames))
+        with trio.fail_after(DEADLINE_SECONDS):
+            found = [await anext(events), await anext(events)]
+            while not isinstance(said := await client.hear(), EventRefused):
+                assert said is not None
+    assert [each.payload for each in found] == [b"1", b"3"]
+    assert said.sequence == 2
+    assert "attribute" in said.reason
+    assert broker.driver.counters["protocol_errors"] == 0

@@ -15,6 +15,7 @@ from benchmarks.stage.brokers import Brokers, attach, running
 from benchmarks.stage.greetings import SECRET, client_hello
 from benchmarks.stage.virtual import Weather
 from ges.client import connect
+from ges.wire.asked import Ask
 from ges.wire.client_messages import CLIENT_CODEC, Accepted, KeepAlive, Subscribe, Subscribed
 from overlay.address import parse_url
 from overlay.wire.frames import EVENT, frame
@@ -33,7 +34,7 @@ def said_by(secret: bytes) -> bytes:
     return b"".join(
         (
             GREETINGS.encode(hello),
-            CLIENT_CODEC.encode(Subscribe(1, "other", None)),
+            CLIENT_CODEC.encode(Subscribe(1, Ask("other"))),
             *(frame(EVENT, each) for each in events),
             CLIENT_CODEC.encode(KeepAlive(7, answer=False)),
         )

@@ -18,8 +18,9 @@ from ges.gateways.gateways_part import GatewaysPart
 from ges.sessions import parking
 from ges.sessions.parking import MAX_PARKED, MAX_PARKED_BYTES, Parking
 from ges.wire.broker_messages import SecureState
+from ges.wire.event_flags import SECURE_FLAG
 from ges.wire.event_runs import event_runs
-from ges.wire.events import NO_DUTY, SECURE_FLAG, Head, pack_event
+from ges.wire.events import NO_DUTY, Head, pack_event
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass, nanos
 from overlay.machine import MessageReceived

@@ -36,7 +36,7 @@ class Desk:
     def client(self, *, asks: bool = True) -> Session:
         stream, _ = trio.testing.memory_stream_pair()
         connection = Connection(stream, secure=False, limit_bytes=10_000)
-        return Session("a" * 32, 1, connection, asks=asks)
+        return Session("a" * 32, 1, connection, says_when_waiting=asks)
 
     def take(self, client: Session, sequence: int, link_class: LinkClass = NORMAL) -> None:
         """Take an event, alone in what was read."""

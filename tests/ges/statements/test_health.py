@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ges.gateways.link_state import LinkStates
-from ges.profiles.interest import interest_in
+from ges.matching.asks import ask_for
 from ges.statements.health import cluster_health, unit_health
 from ges.statements.held import Statements
 from ges.units.arcs import Arc
@@ -66,7 +66,7 @@ def test_a_cluster_that_is_all_of_the_overlay_needs_no_gate() -> None:
 def part(
     number: int, health: SecureHealth, *to: int, wants: bool = True, link_class: LinkClass = SECURE
 ) -> tuple[int, UnitStatement]:
-    interests = (interest_in("t", None if wants else NORMAL),)
+    interests = (ask_for("t", None if wants else NORMAL),)
     edges = tuple(UnitEdge(node, link_class, 0, 1) for node in to)
     version = StatementVersion(1, 1, "a" * 32)
     lo = 100 * number

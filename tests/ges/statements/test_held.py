@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from ges.profiles.interest import interest_in
+from ges.matching.asks import ask_for
 from ges.statements.content import edges_above, minimal, stated
 from ges.statements.held import MAX_EARLY, Statements, is_later
 from ges.units.arcs import Arc
@@ -27,7 +27,7 @@ NODES = Nodes({1: 64, 2: 128, 3: 192}, {NEXT: Arc(100, 200), FAR: Arc(1000, 0)})
 
 
 def said(lo: int, hi: int, *filters: str, level: int = 1, version: int = 1) -> UnitStatement:
-    interests = tuple(interest_in(text) for text in filters)
+    interests = tuple(ask_for(text) for text in filters)
     return UnitStatement(level, lo, hi, StatementVersion(1, version, "a" * 32), interests, ())
 
 
@@ -120,18 +120,18 @@ def test_equal_statements_have_one_digest() -> None:
 
 
 def test_what_is_stated_covers_all_and_is_bounded() -> None:
-    assert minimal({interest_in("a/b"), interest_in("a/#"), interest_in("c")}) == {
-        interest_in("a/#"),
-        interest_in("c"),
+    assert minimal({ask_for("a/b"), ask_for("a/#"), ask_for("c")}) == {
+        ask_for("a/#"),
+        ask_for("c"),
     }
-    many = [interest_in(f"a/{n}/b") for n in range(2 * MAX_STATED)]
+    many = [ask_for(f"a/{n}/b") for n in range(2 * MAX_STATED)]
     assert len(stated(many, 1)) <= MAX_STATED
-    groups = [interest_in("a/b", group="g"), interest_in("a/b", group="h")]
+    groups = [ask_for("a/b", group="g"), ask_for("a/b", group="h")]
     assert stated(groups, 1) == tuple(groups), "the source chooses a unit for each group"
-    many = [interest_in("a/b", group=f"g{n:04}") for n in range(2 * MAX_STATED_GROUPS)]
+    many = [ask_for("a/b", group=f"g{n:04}") for n in range(2 * MAX_STATED_GROUPS)]
     assert len(stated(many, 1)) == MAX_STATED_GROUPS
-    assert stated([interest_in("a", realm=Realm.CLUSTER)], 1) == (), "it is told nobody"
-    near = interest_in("a", realm=Realm.SUPER_CLUSTER)
+    assert stated([ask_for("a", realm=Realm.CLUSTER)], 1) == (), "it is told nobody"
+    near = ask_for("a", realm=Realm.SUPER_CLUSTER)
     assert (stated([near], 1), stated([near], 2)) == ((near,), ())
 
 

@@ -241,7 +241,7 @@ async def test_with_a_token_no_plain_broker_on_another_host_is_tried(
 async def test_a_broker_refuses_a_token_that_came_in_the_clear(
     broker: Broker, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("overlay.net.transport.remote_host", lambda stream: "192.0.2.1")
+    monkeypatch.setattr("overlay.net.transport.remote_end", lambda stream: ("192.0.2.1", 4711))
     address = parse_url(broker.url)
     said = client_hello(token=token)
     async with await trio.open_tcp_stream(address.host, address.port) as stream:

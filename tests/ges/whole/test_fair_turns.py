@@ -15,6 +15,7 @@ from ges.broker import upper
 from ges.routing.audience import Audience
 from ges.routing.holdings import Targets
 from ges.sessions.subscriptions import Subscriptions
+from ges.wire.asked import Ask
 from ges.wire.client_messages import CLIENT_CODEC, StatusRequest, Subscribe
 from ges.wire.status import Status
 from overlay.net.slices import SLICE_SECONDS
@@ -52,7 +53,7 @@ async def test_messages_in_one_read_do_not_stop_the_broker(
     async with attach(broker) as client:
         watch = Watch()
         nursery.start_soon(watch.run)
-        asked = (CLIENT_CODEC.encode(Subscribe(n, f"a/{n}", None)) for n in range(COUNT))
+        asked = (CLIENT_CODEC.encode(Subscribe(n, Ask(f"a/{n}"))) for n in range(COUNT))
         client._attachment.send(b"".join(asked))
         with trio.fail_after(10 * COUNT * ONE_SECONDS):
             await until(lambda: broker.stack.deliveries.subscriptions == COUNT)

@@ -12,7 +12,8 @@ from ges.broker import Broker
 from ges.client import connect
 from ges.routing.flow_order import PATIENCE_NS
 from ges.stack import Stack
-from ges.wire.events import GROUPS_FLAG, HEADER, MARK_FLAG, NAMED_BIT
+from ges.wire.event_flags import GROUPS_FLAG, MARK_FLAG, NAMED_FLAG
+from ges.wire.events import HEADER
 from overlay.address import parse_url
 from overlay.ids import NANOS_PER_SECOND, Nanos, Peer
 from overlay.wire.frames import EVENT, frame
@@ -20,12 +21,12 @@ from tests.ges.whole.test_memory_limit import broker_hello
 
 EVERYBODY = 2**64 - 1
 NAMELESS = HEADER.pack(
-    MARK_FLAG, 1, 1, 7, 0, 0, 0, EVERYBODY, 0, b"x" * 16, 1, 2, 0, 0, NAMED_BIT, 1, 0
+    MARK_FLAG | NAMED_FLAG, 1, 1, 0, 7, 0, 0, 0, EVERYBODY, 0, b"x" * 16, 1, 2, 0, 0, 0, 4, 0, 1, 0
 )
 GROUPLESS = HEADER.pack(
-    MARK_FLAG | GROUPS_FLAG, 1, 1, 7, 0, 0, 0, EVERYBODY, 0, b"y" * 16, 1, 2, 0, 0, 0, 1, 0
+    MARK_FLAG | GROUPS_FLAG, 1, 1, 0, 7, 0, 0, 0, EVERYBODY, 0, b"y" * 16, 1, 2, 0, 0, 0, 4, 0, 1, 0
 )
-UNMAPPED = HEADER.pack(0, 1, 1, 7, 0, 0, 0, EVERYBODY, 0, b"z" * 16, 1, 1, 0, 0, 0, 1, 1)
+UNMAPPED = HEADER.pack(0, 1, 1, 0, 7, 0, 0, 0, EVERYBODY, 0, b"z" * 16, 1, 1, 0, 0, 0, 4, 0, 1, 1)
 
 
 async def throw(broker: Broker, weather: Weather, number: int, body: bytes) -> None:

@@ -19,6 +19,7 @@ from ges.broker.memory_budget import MIN_BYTES
 from ges.broker.memory_pools import FLOWS_SHARE, PORTION
 from ges.client import keepalive
 from ges.routing.subscriber import Subscriber
+from ges.wire.asked import Ask
 from ges.wire.broker_messages import SecureState
 from ges.wire.client_messages import Subscribe, Subscribed
 from ges.wire.event_runs import EventRun
@@ -141,7 +142,7 @@ async def test_a_long_run_for_many_clients_is_taken_in_portions(
     async with AsyncExitStack() as stack:
         for number in range(20):
             stream = await stack.enter_async_context(await greet(broker, client(number)))
-            await Raw(stream).say(Subscribe(1, "#", None))
+            await Raw(stream).say(Subscribe(1, Ask("#")))
         await until(lambda: broker.stack.deliveries.subscriptions == 20)
         events = [frame(EVENT, event(n, payload=bytes(1000))) for n in range(1, 201)]
         async with raw(broker) as publisher:
@@ -162,7 +163,7 @@ async def test_filters_are_refused_before_a_client_is_cut_off_for_them(brokers: 
         refused: list[str] = []
         for host in range(2, 8):
             raw_ = await stack.enter_async_context(stranger(broker, host, f"127.0.0.{host}"))
-            wanted = [Subscribe(number, f"{number}/{deep}", None) for number in range(100)]
+            wanted = [Subscribe(number, Ask(f"{number}/{deep}")) for number in range(100)]
             refused.append((await subscribe(raw_, *wanted) or [""])[0])
         assert refused[0].startswith("address 127.0.0.2 may have ")
         assert "bytes of memory for filters are taken, and the rest is not for" in refused[-1]
@@ -176,7 +177,7 @@ async def test_a_cache_goes_before_any_client(brokers: Brokers) -> None:
     budget, audience = broker.parts.budget, broker.stack.deliveries.audience
     async with raw(broker) as client, attach(broker) as publisher:
         for number in range(1, 1025):
-            await client.say(Subscribe(number, "#", None))
+            await client.say(Subscribe(number, Ask("#")))
             assert await client.hear() == Subscribed(number)
         for number in range(4000):
             await publisher.publish(f"{'x' * 900}/{number}")

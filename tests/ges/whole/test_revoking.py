@@ -13,6 +13,7 @@ from benchmarks.stage.waiting import until
 from ges.broker import Broker, BrokerConfig
 from ges.client import connect
 from ges.errors import ConnectionLost, SpreadRefused
+from ges.wire.asked import Ask
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import RevocationTaken, Subscribe
 from overlay.address import parse_url
@@ -128,7 +129,7 @@ async def test_the_answer_is_the_last_that_it_is_sent_and_then_it_is_cut_off(
     async with wire.stream:
         await wire.stream.send_all(GREETINGS.encode(hello))
         client = Raw(wire.stream)
-        await client.say(Subscribe(1, "a", None), RevocationNotice(revoked.crl, b""))
+        await client.say(Subscribe(1, Ask("a")), RevocationNotice(revoked.crl, b""))
         while not isinstance(answer := await client.hear(), RevocationTaken):
             assert answer is not None
         assert answer == RevocationTaken(None)

@@ -21,10 +21,12 @@ from ges.access.token_file import issue_token
 from ges.broker import Broker
 from ges.client import Client, connect
 from ges.errors import PublishRefused, SubscribeRefused
+from ges.matching.asks import ask_for
 from ges.retained.values import RetainedValues
 from ges.routing.first_values import KEY_BYTES, WISH_BYTES
 from ges.sessions import subscription_shares
 from ges.sessions.subscription_shares import SubscriptionShares
+from ges.wire.asked import Ask
 from ges.wire.client_messages import (
     Attached,
     EventRefused,
@@ -72,7 +74,7 @@ async def retain(raw: Raw, topics: list[str], payload: bytes = b"x", number: int
 
 async def answers(raw: Raw) -> list[Message]:
     """Return all that the broker answers to what was said so far."""
-    await raw.say(Subscribe(9_999, "the/end", None))
+    await raw.say(Subscribe(9_999, Ask("the/end")))
     found: list[Message] = []
     while True:
         heard = await raw.hear()
@@ -179,7 +181,7 @@ async def takes_queue_groups(brokers: Brokers, folder: Path) -> None:
     async with AsyncExitStack() as stack:
         for number in (1, 2):
             raw = await stack.enter_async_context(stranger(broker, number))
-            wanted = [Subscribe(n, f"{number}/{n}", None, f"g{n}") for n in range(240)]
+            wanted = [Subscribe(n, ask_for(f"{number}/{n}", None, f"g{n}")) for n in range(240)]
             why = await subscribe(raw, *wanted)
             assert len(why) == (16 if number == 1 else 240)
             told = "address 127.0.0.2 may have 224 queue groups, and has 224; "
@@ -194,7 +196,7 @@ async def takes_queue_groups(brokers: Brokers, folder: Path) -> None:
                     pass
     await until(lambda: broker.clients.size == 0)
     async with stranger(broker) as raw:
-        wanted = [Subscribe(n, f"{n}", None, "g") for n in range(220)]
+        wanted = [Subscribe(n, Ask(f"{n}", group="g")) for n in range(220)]
         assert await subscribe(raw, *wanted, *wanted) == [], "who goes leaves room"
 
 
@@ -207,7 +209,7 @@ async def takes_memory_for_filters(brokers: Brokers, folder: Path) -> None:
         refused: list[str] = []
         for number in range(5):
             raw = await stack.enter_async_context(stranger(broker, number + 1))
-            wanted = [Subscribe(n, f"{number}/{n}/{deep}", None) for n in range(3)]
+            wanted = [Subscribe(n, Ask(f"{number}/{n}/{deep}")) for n in range(3)]
             refused += await subscribe(raw, *wanted)
         assert refused
         assert refused[-1].startswith("address 127.0.0.2 may have 218750 bytes of memory for filt")
@@ -215,7 +217,7 @@ async def takes_memory_for_filters(brokers: Brokers, folder: Path) -> None:
             pass
     await until(lambda: broker.clients.size == 0)
     async with stranger(broker) as raw:
-        assert await subscribe(raw, Subscribe(1, deep, None)) == [], "who goes leaves room"
+        assert await subscribe(raw, Subscribe(1, Ask(deep))) == [], "who goes leaves room"
 
 
 async def takes_names(brokers: Brokers, folder: Path) -> None:
@@ -226,7 +228,7 @@ async def takes_names(brokers: Brokers, folder: Path) -> None:
             refused: list[str] = []
             for number in range(1, 5):
                 raw = await stack.enter_async_context(stranger(broker, number))
-                wanted = [Subscribe(n, f"$name/{number}-{n}", None) for n in range(16)]
+                wanted = [Subscribe(n, Ask(f"$name/{number}-{n}")) for n in range(16)]
                 refused += await subscribe(raw, *wanted)
             assert len(refused) == 4 * 16 - 28
             assert refused[0].startswith("address 127.0.0.2 may have 28 names, and has 28")
@@ -263,7 +265,7 @@ async def test_who_subscribes_for_all_values_many_times_and_reads_none_holds_one
         assert broker.stack.retaining.values.take(run, 1) is not None
     async with await greet(broker, client(1, RETAINED)) as stream:
         raw = Raw(stream)
-        await raw.say(*(Subscribe(number, "#", None, values=True) for number in range(100)))
+        await raw.say(*(Subscribe(number, Ask("#"), values=True) for number in range(100)))
         await until(lambda: broker.stack.deliveries.subscriptions == 100, 20.0)
         (session,) = first._waiting
         assert len(first._waiting[session].keys) <= 1000

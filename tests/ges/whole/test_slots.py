@@ -18,6 +18,7 @@ from ges.access.token_file import issue_token
 from ges.broker import Broker
 from ges.client import connect
 from ges.operations.walk import walk_ring
+from ges.wire.asked import Ask
 from ges.wire.client_messages import Attached, KeepAlive, StatusRequest, Subscribe
 from ges.wire.status import Status
 from overlay.address import parse_url
@@ -144,7 +145,7 @@ async def test_who_only_looks_does_nothing_else(brokers: Brokers) -> None:
     broker = await brokers.start()
     async with await greet(broker, client(1, LOOKS)) as stream:
         raw = Raw(stream)
-        await raw.say(Subscribe(1, "#", None))
+        await raw.say(Subscribe(1, Ask("#")))
         assert await raw.is_cut_off()
     async with await greet(broker, client(2, LOOKS)) as stream:
         raw = Raw(stream)

@@ -13,6 +13,7 @@ from benchmarks.stage.greetings import client_hello
 from benchmarks.stage.virtual import LATENCY_MS, Weather
 from ges.broker import Broker
 from ges.client import Client, Subscription
+from ges.wire.asked import Ask
 from ges.wire.client_messages import CLIENT_CODEC, Subscribe
 from overlay.address import parse_url
 from overlay.ids import SECRET_BYTES
@@ -52,7 +53,7 @@ async def stranger(
     for turn in itertools.count():
         stream = await weather.network.connect(f"chordal://127.0.0.1:{port}", broker.url)
         try:
-            await stream.send_all(hello + CLIENT_CODEC.encode(Subscribe(1, "#", None)))
+            await stream.send_all(hello + CLIENT_CODEC.encode(Subscribe(1, Ask("#"))))
             await stream.receive_some()
             if not turn:
                 task_status.started()

@@ -9,12 +9,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from ges.wire.attributes import MAX_ATTRIBUTE_BYTES, pack_attributes
 from ges.wire.delivered import ALIKE, PROBE, Event, pack_matches, read_delivery, read_events
 from ges.wire.events import (
-    MAX_ATTRIBUTE_BYTES,
     MAX_PAYLOAD_BYTES,
     NO_DUTY,
-    pack_attributes,
 )
 from ges.wire.topics import MAX_TOPIC_BYTES
 from overlay.errors import CodecError

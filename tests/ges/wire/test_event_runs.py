@@ -8,19 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ges.wire.attributes import pack_attributes
+from ges.wire.event_flags import GROUPS_FLAG, MARK_FLAG, NAMED_FLAG, STORED_FLAG
 from ges.wire.event_runs import RUN_BYTES, EventRun, event_runs, read_event
 from ges.wire.events import (
     FRONT,
-    GROUPS_FLAG,
-    MARK_FLAG,
     MAX_PAYLOAD_BYTES,
-    NAMED_BIT,
     NO_DUTY,
-    PRIORITY_AT,
-    STORED_FLAG,
     Duty,
     Head,
-    pack_attributes,
     pack_event,
     pack_express,
     pack_front,
@@ -181,8 +177,7 @@ NAMES = pack_names(["kitchen"])
 def other(flags: int, payload: bytes, *, named: bool = False) -> bytes:
     """Return an event that says more than a client writes; ``payload``: with all beside it."""
     body = bytearray(one(payload=payload))
-    body[:2] = flags.to_bytes(2)
-    body[PRIORITY_AT] |= NAMED_BIT if named else 0
+    body[:4] = (flags | (NAMED_FLAG if named else 0)).to_bytes(4)
     return bytes(body)
 
 

@@ -10,16 +10,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from ges.wire.attributes import MAX_ATTRIBUTE_BYTES, pack_attributes
+from ges.wire.event_flags import EXPRESS_FLAG, MARK_FLAG, SECURE_FLAG
 from ges.wire.events import (
-    EXPRESS_FLAG,
     HEADER,
-    MARK_FLAG,
-    MAX_ATTRIBUTE_BYTES,
     MAX_PAYLOAD_BYTES,
     NO_DUTY,
-    SECURE_FLAG,
     Duty,
-    pack_attributes,
     read_head,
 )
 from ges.wire.topics import MAX_TOPIC_BYTES
@@ -78,7 +75,7 @@ def test_garbage_raises_nothing_but_codec_errors(body: bytes) -> None:
         packed(sequence=0),
         packed(sequence=MAX_SEQUENCE + 1),
         packed(incarnation=MAX_COUNT + 1),
-        bytes([0, SECURE_FLAG | EXPRESS_FLAG]) + packed()[2:],
+        bytes([0, 0, 0, SECURE_FLAG | EXPRESS_FLAG]) + packed()[4:],
     ],
     ids=[
         "half a header",

@@ -6,14 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ges.wire.event_flags import LEVELS_FLAG
 from ges.wire.event_runs import EventRun
-from ges.wire.events import (
-    LEVELS_FLAG,
-    Duty,
-    pack_event,
-    read_head,
-    redirected,
-)
+from ges.wire.events import Duty, pack_event, read_head, redirected
 from ges.wire.groups import Serving
 from ges.wire.levels import MAX_ADDRESS, UPPER_BYTES, pack_upper, read_upper
 from overlay.errors import CodecError

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ges.wire.delivered import read_events
 from ges.wire.event_runs import EventRun
-from ges.wire.events import MAX_PAYLOAD_BYTES, PRIORITY_AT, Options, pack_event, read_head
+from ges.wire.events import MAX_PAYLOAD_BYTES, Options, pack_event, read_head
 from ges.wire.groups import Serving, read_serving
 from ges.wire.names import MAX_NAMES, name_filter, name_in, pack_names, read_names
 from ges.wire.realms import REALMS, Realm, name_of, realm_named, within
@@ -76,13 +76,11 @@ def test_a_realm_is_read_as_it_was_packed_beside_the_priority(realm: Realm) -> N
     assert realm_named(name_of(realm)) is realm
 
 
-def test_of_all_realms_an_event_has_the_bytes_that_it_had_before_there_were_any() -> None:
-    assert pack_event(False, *WHO, b"t", b"", b"x", priority=3)[PRIORITY_AT] == 3
-
-
-def test_bits_that_mean_nothing_are_refused() -> None:
+@pytest.mark.parametrize(("at", "value"), [(81, 10), (82, 0), (82, 5), (7, 1), (0, 1), (1, 2)])
+def test_what_means_nothing_is_refused(at: int, value: int) -> None:
+    """A priority, a realm, what is to be 0, and flags that no version has."""
     body = bytearray(pack_event(False, *WHO, b"t", b"", b"x"))
-    body[PRIORITY_AT] = 128
+    body[at] = value
     with pytest.raises(CodecError):
         read_head(bytes(body))
 

@@ -70,7 +70,7 @@ def test_a_field_of_a_later_version_is_ignored() -> None:
         "a" * 32,
         [1, 0],
         [1, 1],
-        [[1, "a", 7, None, 4, "later"]],
+        [["a", 7, None, 4, "later"]],
         [],
         0,
         0,

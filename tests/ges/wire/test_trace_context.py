@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ges.errors import TraceparentError
+from ges.wire.attributes import pack_attributes
 from ges.wire.delivered import read_events
 from ges.wire.event_runs import EventRun, event_runs
-from ges.wire.events import pack_attributes, pack_event, pack_express
+from ges.wire.events import pack_event, pack_express
 from ges.wire.trace_context import (
     TRACEPARENT,
     check_traceparent,

@@ -8,7 +8,8 @@ import pytest
 
 from ges.routing import rerouting
 from ges.units.planner import UnitsConfig
-from ges.wire.events import GROUPS_FLAG, TIMED_FLAGS, WAY_FLAGS, Options
+from ges.wire.event_flags import GROUPS_FLAG, TIMED_FLAGS, WAY_FLAGS
+from ges.wire.events import Options
 from overlay.ids import nanos
 from sims.experiments.service import Service
 from sims.world.world import CrashMode

@@ -8,27 +8,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ges.errors import TopicError
-from ges.profiles.covering import CoverTree
-from ges.profiles.interest import (
-    CLASS_BITS,
-    Engine,
+from ges.matching.asks import (
+    ask_for,
     canonical,
     covers,
     digest_of,
     everything,
-    interest_in,
     mark_of,
     order,
+    served,
     size_of,
 )
-from ges.wire.profile_messages import Interest
+from ges.profiles.covering import CoverTree
+from ges.wire.asked import Ask
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from tests.ges.profiles.cluster import FILTERS, TOPICS
 from tests.helpers.linear_filters import does_match
 
 interests = st.builds(
-    interest_in,
+    ask_for,
     st.sampled_from([*FILTERS, "$s", "$s/+", "b", "a/#", "+/+/#"]),
     st.sampled_from([None, *LinkClass]),
     st.sampled_from([None, None, "g", "h"]),
@@ -42,58 +41,55 @@ def test_the_canonical_form_matches_the_same(text: str) -> None:
 
 
 def test_filters_of_one_meaning_are_one_interest() -> None:
-    assert interest_in("+/#") == interest_in("#")
-    assert interest_in("+/+/#") != interest_in("+/#"), "one asks for two levels"
-    assert interest_in("a/#") != interest_in("a/+/#"), "one matches a"
+    assert ask_for("+/#") == ask_for("#")
+    assert ask_for("+/+/#") != ask_for("+/#"), "one asks for two levels"
+    assert ask_for("a/#") != ask_for("a/+/#"), "one matches a"
+    assert served(Ask("+/#"), secure=True) == ask_for("#"), "however a client says it"
 
 
 def test_what_is_no_filter_is_no_interest() -> None:
     with pytest.raises(TopicError, match="write '#'"):
-        interest_in("a/>")
+        ask_for("a/>")
     with pytest.raises(ConfigError, match="1 to 64 characters, not 65"):
-        interest_in("a", group="g" * 65)
+        ask_for("a", group="g" * 65)
     with pytest.raises(ConfigError, match="chordals"):
-        interest_in("a", LinkClass.SECURE, secure=False)
+        served(ask_for("a", LinkClass.SECURE), secure=False)
 
 
 def test_over_a_plain_hop_no_secure_events_are_asked_for() -> None:
     """Else a broker that cannot get any would keep all others from publishing them."""
-    assert not interest_in("a", secure=False).classes & CLASS_BITS[LinkClass.SECURE]
-    assert covers(interest_in("a"), interest_in("a", secure=False))
-    assert not covers(interest_in("a", secure=False), interest_in("a"))
+    plain = served(ask_for("a"), secure=False)
+    assert not plain.takes(LinkClass.SECURE)
+    assert covers(ask_for("a"), plain)
+    assert not covers(plain, ask_for("a"))
 
 
 @pytest.mark.parametrize(
     ("wide", "narrow", "is_covered"),
     [
-        (interest_in("a/#"), interest_in("a"), True),
-        (interest_in("a/+"), interest_in("a/#"), False),
-        (interest_in("#"), interest_in("$s/a"), False),
-        (everything(), interest_in("$s/a"), True),
-        (everything(), interest_in("#"), True),
-        (interest_in("#"), everything(), False),
-        (interest_in("a"), interest_in("a", LinkClass.EXPRESS), True),
-        (interest_in("a", LinkClass.EXPRESS), interest_in("a"), False),
-        (everything(1), interest_in("a"), False),
-        (interest_in("a/#", group="g"), interest_in("a/b", group="g"), False),
-        (interest_in("a", group="g"), interest_in("a", LinkClass.NORMAL, group="g"), True),
-        (interest_in("a/#", group="g"), interest_in("a/b", group="h"), False),
-        (interest_in("a/#", group="g"), interest_in("a/b"), False),
-        (interest_in("a/#"), interest_in("a/b", group="g"), False),
-        (Interest(9, "x", 7), Interest(9, "x", 1), True),
-        (Interest(9, "x", 7), Interest(9, "y", 7), False),
-        (Interest(9, "a/#", 7), interest_in("a/b"), False),
+        (ask_for("a/#"), ask_for("a"), True),
+        (ask_for("a/+"), ask_for("a/#"), False),
+        (ask_for("#"), ask_for("$s/a"), False),
+        (everything(), ask_for("$s/a"), True),
+        (everything(), ask_for("#"), True),
+        (ask_for("#"), everything(), False),
+        (ask_for("a"), ask_for("a", LinkClass.EXPRESS), True),
+        (ask_for("a", LinkClass.EXPRESS), ask_for("a"), False),
+        (everything(1), ask_for("a"), False),
+        (ask_for("a/#", group="g"), ask_for("a/b", group="g"), False),
+        (ask_for("a", group="g"), ask_for("a", LinkClass.NORMAL, group="g"), True),
+        (ask_for("a/#", group="g"), ask_for("a/b", group="h"), False),
+        (ask_for("a/#", group="g"), ask_for("a/b"), False),
+        (ask_for("a/#"), ask_for("a/b", group="g"), False),
     ],
 )
-def test_covering(wide: Interest, narrow: Interest, is_covered: bool) -> None:
+def test_covering(wide: Ask, narrow: Ask, is_covered: bool) -> None:
     """A group hides no subscriber that has none, and none of another group: in doubt it stays."""
     assert covers(wide, narrow) is is_covered
 
 
 @given(st.sets(interests | st.just(everything()) | st.just(everything(1)), max_size=20), interests)
-def test_the_tree_finds_what_covers_and_what_is_covered(
-    known: set[Interest], asked: Interest
-) -> None:
+def test_the_tree_finds_what_covers_and_what_is_covered(known: set[Ask], asked: Ask) -> None:
     tree = CoverTree()
     for each in sorted(known, key=order):
         tree.add(each)
@@ -111,23 +107,22 @@ def test_the_tree_finds_what_covers_and_what_is_covered(
 
 def test_marks_have_63_bits_and_tell_all_parts_apart() -> None:
     marks = {
-        mark_of(interest_in("a")),
-        mark_of(interest_in("b")),
-        mark_of(interest_in("a", LinkClass.NORMAL)),
-        mark_of(interest_in("a", group="g")),
+        mark_of(ask_for("a")),
+        mark_of(ask_for("b")),
+        mark_of(ask_for("a", LinkClass.NORMAL)),
+        mark_of(ask_for("a", group="g")),
         mark_of(everything()),
-        mark_of(Interest(Engine.TOPICS, "", 7)),
     }
-    assert len(marks) == 6
+    assert len(marks) == 5
     assert all(0 <= mark < 2**63 for mark in marks)
-    assert mark_of(interest_in("a")) == 6921440350252832235, "all brokers must reckon alike"
+    assert mark_of(ask_for("a")) == 7830079281711038068, "all brokers must reckon alike"
 
 
 def test_a_digest_is_a_sum_whatever_the_order() -> None:
-    some = [interest_in(str(number)) for number in range(50)]
+    some = [ask_for(str(number)) for number in range(50)]
     assert digest_of(some) == digest_of(reversed(some)) == sum(map(mark_of, some)) % 2**63
 
 
 @given(interests)
-def test_the_size_is_no_less_than_what_is_sent(interest: Interest) -> None:
+def test_the_size_is_no_less_than_what_is_sent(interest: Ask) -> None:
     assert len(msgspec.msgpack.encode(interest)) <= size_of(interest)
