@@ -10,6 +10,7 @@ from ges.units.unit_names import UnitNames
 from sims.scenarios.estates import Estates
 from sims.scenarios.files import ScenarioFile, parse
 from sims.scenarios.forming import conditions_of, config_of
+from sims.scenarios.inputs import Inputs
 from sims.scenarios.play import Outcome, play, run_id
 from sims.scenarios.ring_stage import RingStage
 from sims.scenarios.schema import Records, Units
@@ -30,7 +31,7 @@ def played(text: str, *changes: str, seed: int = 1) -> Outcome:
 
 def stage_of(nodes: int, units: Units) -> WholeStage:
     scenario = parse(scenario_of(WHOLE))
-    latency = conditions_of(scenario, 1, Path())
+    latency = conditions_of(scenario, 1, Inputs(Path(), {}))
     stage = WholeStage(1, config_of(scenario), latency, secure=False, units=units)
     stage.begin(nodes)
     stage.service.rest_units()
@@ -152,7 +153,7 @@ def test_whole_brokers_own_records_as_well() -> None:
 
 def test_each_broker_owns_its_records_once() -> None:
     scenario = parse(scenario_of('about = "x"'))
-    stage = RingStage(1, config_of(scenario), conditions_of(scenario, 1, Path()))
+    stage = RingStage(1, config_of(scenario), conditions_of(scenario, 1, Inputs(Path(), {})))
     estates = Estates(stage, Records(each=3, size=16), 1)
     stage.begin(6)
     stage.timeline.run(10**9)
