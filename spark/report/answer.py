@@ -21,7 +21,15 @@ _CONDITIONS = (
     "version",
 )
 _FEW = 100  #: incidents; of fewer, p99 says no more than the maximum
-_CONDITION_TABLES = ("churn.", "faults.", "network.", "promises.", "workload.")
+_CONDITION_TABLES = (
+    "churn.",
+    "faults.",
+    "network.",
+    "promises.",
+    "records.",
+    "units.",
+    "workload.",
+)
 #: How brokers die, in words.
 _DEATHS = {"power": "brokers lose power", "kill": "processes are killed"}
 
