@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spark.analysis.analysis import Analysis
+from spark.analysis.comparison import BACKUPS
 from spark.analysis.groups import names, settings
 from spark.report.outline import Block, Heading, Paragraph
 from spark.report.tables import Table, share, size
@@ -16,7 +17,6 @@ DEAD = {
     3: "the steward of a super-super-cluster",
     4: "the steward of the overlay",
 }
-BACKUPS = "ring.backups"
 USUAL = "as usual"
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from spark.analysis.results import Level, Records
+from spark.report.answer import advice
 from spark.report.outline import to_markdown
 from spark.report.pages import outline
-from tests.spark.results import SIMULATED, analysis, keys
+from tests.spark.results import SIMULATED, analysis, comparison, keys
 
 LEVEL = Level(
     **keys(SIMULATED),
@@ -47,3 +48,10 @@ def test_without_units_and_records_there_is_no_section() -> None:
     text = written()
     assert "Recovery by level" not in text
     assert "Records lost" not in text
+
+
+def test_no_number_of_backups_is_advised_because_something_is_quicker() -> None:
+    row = comparison("total", "p50")
+    backups = msgspec.structs.replace(row, setting="ring.backups", value="3", base="1")
+    told = msgspec.structs.replace(analysis(), comparisons=(row, backups))
+    assert [each.setting for each in advice(told)] == ["chords"]
