@@ -14,8 +14,12 @@ from tests.spark.conftest import JVM_OF_SECONDS
 EXAMPLE = Path(__file__).parents[2] / "examples" / "recovery.ipynb"
 
 
+def kept() -> nbformat.NotebookNode:
+    return nbformat.reads(EXAMPLE.read_text(), as_version=4)  # type: ignore[no-untyped-call]
+
+
 def test_it_is_kept_without_what_it_has_printed() -> None:
-    notebook = nbformat.read(EXAMPLE, as_version=4)
+    notebook = kept()
     nbformat.validate(notebook)
     for cell in notebook.cells:
         assert not cell.get("outputs")
@@ -32,7 +36,7 @@ def test_it_runs_from_the_first_cell_to_the_last(
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
     monkeypatch.setenv("IPYTHONDIR", os.fspath(tmp_path / "ipython"))
-    notebook = nbformat.read(EXAMPLE, as_version=4)
+    notebook = kept()
     folder = {"metadata": {"path": os.fspath(tmp_path)}}
     NotebookClient(notebook, timeout=600, kernel_name="python3", resources=folder).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
