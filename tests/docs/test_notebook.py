@@ -15,7 +15,8 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "recovery.ipynb"
 
 
 def kept() -> nbformat.NotebookNode:
-    return nbformat.reads(EXAMPLE.read_text(), as_version=4)  # type: ignore[no-untyped-call]
+    read: nbformat.NotebookNode = nbformat.reads(EXAMPLE.read_text(), 4)  # type: ignore[no-untyped-call]
+    return read
 
 
 def test_it_is_kept_without_what_it_has_printed() -> None:
