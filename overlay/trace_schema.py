@@ -23,7 +23,7 @@ import msgspec
 from overlay.ids import NANOS_PER_SECOND, LinkClass
 from overlay.quantiles import quantile, quantile_with_open
 
-SCHEMA_VERSION = 1  #: of runs and incidents
+SCHEMA_VERSION = 2  #: of runs and incidents; 1 knew of no units and no records
 PROBE_VERSION = 1
 TRAFFIC_VERSION = 1
 DEED_VERSION = 1
@@ -84,6 +84,11 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     chords_repaired_ns: int | None  #: the last holder of a chord to the subject has replaced it
     messages: int  #: messages sent on account of this incident: tests, notices, new links
     witnesses: tuple[str, ...]  #: uids of those who answered a test, in order of their answers
+    #: Of the highest unit that the death concerns: 1 the cluster of the subject; more where it was
+    #: the steward of a unit: 2 a super-cluster, 3 a super-super-cluster, 4 all. None: no units.
+    level: int | None = None
+    units_repaired_ns: int | None = None  #: those units have no place for it any more
+    records_lost: int | None = None  #: it was the last that had their bytes; None: nobody looked
 
 
 class Phase(NamedTuple):

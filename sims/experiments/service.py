@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from ges.node import BrokerNode
 from ges.units.address import UNIT_LIMIT
 from ges.units.planner import UnitsConfig
 from ges.units.unit_names import UnitNames
@@ -39,7 +40,7 @@ from sims.world.network import DISTANCES, Latency
 from sims.world.processes import Cut, Network
 from sims.world.timeline import Timeline
 from sims.world.warm import spread_evenly, start_warm
-from sims.world.warm_units import laid_out, settle_in
+from sims.world.warm_units import dealt, laid_out, settle_in
 from sims.world.world import CrashMode
 
 SETTLE_S = 11.0  #: for the last events to come, and for gaps to be given up
@@ -144,14 +145,7 @@ class Service:
         """
         service = cls(seed, units=UnitsConfig(limit), keeps_alive=keeps_alive)
         service.start_warm(n)
-        while not service.is_whole:
-            service.run(LOOK_S)
-        found = (broker.node.ring.member for broker in service.brokers.values())
-        members = [member for member in found if member is not None]
-        members.sort(key=lambda member: member.ring_id)
-        for each in laid_out(members, limit):
-            told = settle_in(service.brokers[each.uid].node, each, service.timeline.now)
-            service.give(each.uid, told)
+        service.lay_out_units()
         service.rest_units()
         return service
 
@@ -185,14 +179,26 @@ class Service:
         broker.join(Join(urls) if urls else Found())
         return uid
 
-    def start_warm(self, n: int) -> None:
-        """Start brokers that are the members of one ring at once."""
+    def start_warm(self, n: int, named: Sequence[UnitNames] = ()) -> None:
+        """Start brokers that are the members of one ring at once; ``named``: units they wish."""
         places = {}
-        for number, place in enumerate(spread_evenly(n)):
+        wished = dealt(n, named) if named else [()] * n
+        for number, (place, unit) in enumerate(zip(spread_evenly(n), wished, strict=True)):
             uid = f"{rng_for(self._seed, 'uid', number).getrandbits(128):032x}"
-            self._add(uid, 1)
+            self._add(uid, 1, unit=unit)
             places[uid] = place
         start_warm(self, places)
+
+    def lay_out_units(self, *, levels: int | None = None, named: Sequence[UnitNames] = ()) -> None:
+        """Let brokers that were started warm know units that are there at once."""
+        while not self.is_whole:
+            self.run(LOOK_S)
+        found = (broker.node.ring.member for broker in self.brokers.values())
+        members = [member for member in found if member is not None]
+        members.sort(key=lambda member: member.ring_id)
+        for each in laid_out(members, self.unit_limit, levels=levels, named=named):
+            told = settle_in(self.brokers[each.uid].node, each, self.timeline.now)
+            self.give(each.uid, told)
 
     def link(self, uid: str, other: str) -> None:
         """Let there be a link between two brokers, without a call."""
@@ -322,6 +328,16 @@ class Service:
             for (_, here), (_, there) in pairwise([*places, places[0]])
         )
 
+    @property
+    def are_units_settled(self) -> bool:
+        """Whether events name units, and nothing is unknown of any."""
+        return all(n.gateways.is_for_all and not n.statements.unknown for n in self._nodes)
+
+    @property
+    def unit_limit(self) -> int:
+        """How many sub-units a unit may have."""
+        return self._units.limit if self._units is not None else UNIT_LIMIT
+
     def rest(self, limit_s: float = REST_S) -> None:
         """Run until all that live are one ring.
 
@@ -347,9 +363,8 @@ class Service:
         seen = 0
         for _ in range(UNITS_LOOKS):
             self.run(UNITS_LOOK_S)
-            nodes = [self.brokers[uid].node for uid in self.alive]
-            before, names = names, [each.gateways.namings for each in nodes]
-            if not all(n.gateways.is_for_all and not n.statements.unknown for n in nodes):
+            before, names = names, [each.gateways.namings for each in self._nodes]
+            if not self.are_units_settled:
                 seen = 0
                 continue
             seen = seen + 1 if names == before else 1
@@ -392,11 +407,14 @@ class Service:
 
     def unit_findings(self) -> list[str]:
         """Return all that keeps the units from being in order; see :mod:`sims.verdicts.units`."""
-        nodes = [self.brokers[uid].node for uid in self.alive]
-        limit = self._units.limit if self._units is not None else UNIT_LIMIT
-        return unit_findings(((node.ring.member, node.units) for node in nodes), limit)
+        standing = ((node.ring.member, node.units) for node in self._nodes)
+        return unit_findings(standing, self.unit_limit)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _nodes(self) -> list[BrokerNode]:
+        return [self.brokers[uid].node for uid in self.alive]
 
     def _grow(self, n: int) -> None:
         """Let the first broker found a ring, and others join it one after the other."""

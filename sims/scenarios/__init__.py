@@ -7,6 +7,7 @@ What a file says
 What happens then
     ``play`` (one run), ``forming`` (how it begins), ``stage`` (what can be done to brokers:
     ``ring_stage``, the ring alone, and ``whole_stage``), ``deeds`` (what was done), ``faults``,
-    ``adversary``, ``arrivals`` and ``roaming`` (what is done when), ``phases`` (what it met),
+    ``adversary``, ``arrivals`` and ``roaming`` (what is done when), ``units`` (names of units) and
+    ``estates`` (records that brokers own), ``phases`` (what it met),
     ``steps`` (the last that happened), ``samples`` (rows of events and of traffic).
 """

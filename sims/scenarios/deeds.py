@@ -35,6 +35,9 @@ class Deed(StrEnum):
     MOVE = "client moved"
 
 
+#: Whom these befall dies now.
+CRASHES = frozenset((Deed.CRASH, Deed.AMID_JOIN, Deed.AMID_REPAIR, Deed.AMID_MERGE))
+
 CONTACTS = 3  #: members whose URLs a newcomer is given
 
 

@@ -16,6 +16,7 @@ from msgspec import inspect
 from overlay.errors import ConfigError
 from sims.churn.laws import Sessions
 from sims.scenarios.schema import Partition, Scenario, SessionChurn
+from sims.scenarios.units import mistakes
 
 MAX_FILE_BYTES = 1024 * 1024
 
@@ -81,6 +82,7 @@ def _mistakes(scenario: Scenario) -> Iterator[tuple[str, str]]:
         if isinstance(fault, Partition) and sum(fault.groups) > 1 + 1e-9:
             whole = f"{sum(fault.groups):g}"
             yield f"faults[{number}].groups", f"they add up to {whole}, and 1 is all brokers"
+    yield from mistakes(scenario)
 
 
 def tables_of(file: ScenarioFile, changes: Iterable[str] = ()) -> dict[str, Any]:

@@ -24,6 +24,9 @@ from sims.world.network import DISTANCES
 
 PARK_MS = 20_000  #: a secure event waits so long for an all-secure path
 QUIET_NODES = 2000  #: a ring of so many is simulated without what changes nothing, where it can be
+UNITS_NS = nanos(600)  #: units get so long to form
+UNITS_LOOK_NS = nanos(10)  #: between two looks at them
+UNITS_CALM = 2  #: looks in a row that see them in order
 GROWTH = 10  #: while it forms a ring grows by such a part of itself at most at a time
 
 
@@ -133,6 +136,18 @@ def _join(
         members += [stage.start(rng.sample(known, min(CONTACTS, len(known)))) for _ in range(batch)]
         _pass(timeline.now + pause, stage, step)
         progress("forming the ring", len(members) / scenario.nodes, timeline.now)
+
+
+def rest_units(stage: WholeStage, step: Callable[[Nanos], None], progress: Progress) -> bool:
+    """Wait until units have formed and know of each other; says whether they do in time."""
+    timeline = stage.timeline
+    start, end = timeline.now, timeline.now + UNITS_NS
+    calm = 0
+    while calm < UNITS_CALM and timeline.now < end:
+        _pass(timeline.now + UNITS_LOOK_NS, stage, step)
+        calm = calm + 1 if stage.are_units_settled else 0
+        progress("forming units", (timeline.now - start) / (end - start), timeline.now)
+    return calm == UNITS_CALM
 
 
 def _pass(until: Nanos, stage: Stage, step: Callable[[Nanos], None]) -> None:

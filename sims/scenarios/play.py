@@ -20,8 +20,17 @@ from overlay.rng import rng_for
 from overlay.trace_schema import PHASES, Incident, Run, Source, lasted
 from sims.experiments.experiment import Progress, RunResult
 from sims.scenarios import arrivals, faults
-from sims.scenarios.deeds import Deed, Deeds
-from sims.scenarios.forming import attach, bandwidth_of, conditions_of, config_of, form, is_quiet
+from sims.scenarios.deeds import CRASHES, Deed, Deeds
+from sims.scenarios.estates import Estates
+from sims.scenarios.forming import (
+    attach,
+    bandwidth_of,
+    conditions_of,
+    config_of,
+    form,
+    is_quiet,
+    rest_units,
+)
 from sims.scenarios.inputs import Inputs, read_inputs
 from sims.scenarios.phases import Phases
 from sims.scenarios.ring_stage import RingStage
@@ -162,6 +171,8 @@ class _Play:
         self._latency = conditions_of(scenario, seed, inputs)
         self._whole: WholeStage | None = None
         self._stage = self._build()
+        records = scenario.records
+        self._estates = None if records is None else Estates(self._stage, records, seed)
         self._phases = Phases()
         self._steps = Steps()
         self._run_id = run_id(name, scenario, seed, inputs)
@@ -196,6 +207,8 @@ class _Play:
         if self._meter is not None:
             self._meter.look(at_end=True)
         incidents = self._stage.ledger.incidents(self._run_id)
+        if self._estates is not None:
+            incidents = self._estates.noted(incidents)
         self._judge(incidents)
         broken = list(self._broken)
         return Outcome(
@@ -222,7 +235,11 @@ class _Play:
         is_quiet(scenario)  # it is refused here
         workload = scenario.workload
         secure = workload is not None and workload.link_class.is_secret
-        self._whole = WholeStage(self._seed, self._config, self._latency, bandwidth, secure=secure)
+        self._whole = WholeStage(
+            *(self._seed, self._config, self._latency, bandwidth),
+            secure=secure,
+            units=scenario.units,
+        )
         self._whole.on_fact = self._hear
         return self._whole
 
@@ -231,11 +248,20 @@ class _Play:
         form(self._stage, self._scenario, self._seed, self._step, self._progress)
         if self._scenario.ring.forming is Forming.JOINS:
             self._rest("after the ring was formed")
+        units = self._scenario.units
+        if self._whole is not None and units is not None and not self._rest_units(self._whole):
+            self._note([f"units have not formed {_some(self._stage.alive)}"])
+        if self._estates is not None:
+            self._estates.begin()
+            self._step(self._stage.timeline.now + STEP_NS)
         if self._whole is not None and self._scenario.workload is not None:
             scenario = self._scenario
             is_calm = not (scenario.faults or scenario.churn or scenario.network != Network())
             rng = rng_for(self._seed, "clients")
             attach(self._whole, self._scenario.workload, rng, is_calm=is_calm)
+
+    def _rest_units(self, stage: WholeStage) -> bool:
+        return rest_units(stage, self._step, self._progress)
 
     def _go_on(self, deeds: Deeds) -> None:
         timeline = self._stage.timeline
@@ -305,6 +331,8 @@ class _Play:
         self._log.append(Done(now, what, whom))
         self._steps.add(now, what, *whom)
         self._phases.done(what, whom, now)
+        if self._estates is not None and what in CRASHES:
+            self._estates.on_crashes(whom)
         if self._probes is not None:
             self._probes.on_deed(what, whom, now)
 
@@ -316,7 +344,10 @@ class _Play:
             found = [f"{len(away)} live brokers are not on the ring {_some(away)}"]
         if dead := ledger.unrepaired_uids:
             found.append(f"the ring is not repaired around {len(dead)} dead brokers {_some(dead)}")
-        return found + ledger.ring_findings()
+        found += ledger.ring_findings()
+        if not found and self._whole is not None and self._scenario.units is not None:
+            found = self._whole.service.unit_findings()
+        return found
 
     # ── verdicts ──────────────────────────────────────────────────────────────────────────────
 
@@ -338,6 +369,11 @@ class _Play:
 
     def _judge(self, incidents: tuple[Incident, ...]) -> None:
         promises = self._scenario.promises
+        lost = [] if self._estates is None else self._estates.lost
+        if promises.records_lost is not None and len(lost) > promises.records_lost:
+            owners = sorted({key.partition("/")[0] for key in lost})
+            allowed = f"{promises.records_lost} allowed {_some(owners)}"
+            self._note([f"{len(lost)} records were lost, {allowed}"])
         if promises.repair_p99_s is not None:
             self._judge_repair(incidents, promises.repair_p99_s)
         if promises.false_deaths is not None:
@@ -376,6 +412,8 @@ class _Play:
         now = self._stage.timeline.now
         self._steps.add(now, fact, uid)
         self._phases.hear(uid, fact, now)
+        if self._estates is not None:
+            self._estates.hear(uid, fact)
         if self._deeds is not None:
             self._deeds.watch(uid, fact)
 

@@ -10,7 +10,17 @@ import msgspec
 from msgspec import inspect
 
 from overlay.errors import InvariantError
-from sims.scenarios.schema import Churn, Fault, Network, Promises, Ring, Scenario, Workload
+from sims.scenarios.schema import (
+    Churn,
+    Fault,
+    Network,
+    Promises,
+    Records,
+    Ring,
+    Scenario,
+    Units,
+    Workload,
+)
 
 _BOUNDS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
 
@@ -24,6 +34,12 @@ def page() -> str:
         "## `[ring]`",
         "",
         *_table(Ring),
+        "## `[units]`",
+        "",
+        *_table(Units),
+        "## `[records]`",
+        "",
+        *_table(Records),
         "## `[network]`",
         "",
         *_table(Network),

@@ -9,6 +9,7 @@ from overlay.ids import Nanos
 from overlay.machine import Fact, Message, OpenLink, Send
 from overlay.wire.codec import MessageCodec
 from ring.config import RingConfig
+from ring.facts import PutRecord
 from ring.wire.registry import RING_MESSAGES
 from sims.experiments.cluster import Cluster
 from sims.scenarios.stage import Sent
@@ -120,6 +121,14 @@ class RingStage:
     def restart(self, uid: str, contacts: Sequence[str]) -> None:
         """Start a broker again that has died or left: the same uid, its next incarnation."""
         self.cluster.restart(uid, contacts)
+
+    def put(self, uid: str, key: str, body: bytes) -> None:
+        """Let a broker own a record."""
+        self.cluster.world.give(uid, PutRecord(key, body))
+
+    def kept(self, uid: str) -> frozenset[str]:
+        """Return the keys of the records of which a broker has the bytes, its own among them."""
+        return frozenset(self.cluster.nodes[uid].kept)
 
     def crash(self, uid: str, mode: CrashMode) -> None:
         """Let a broker die now, without a word of its own."""

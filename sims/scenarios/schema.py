@@ -12,6 +12,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from ges.units.address import UNIT_LIMIT
+from ges.wire.unit_messages import SMALLEST_LIMIT, TOP_LEVEL
 from overlay.ids import LinkClass
 from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule
 from sims.churn.laws import Law
@@ -36,6 +38,7 @@ Beat = Annotated[float, Meta(ge=0.01, le=60)]
 Natural = Annotated[int, Meta(ge=0)]
 Nodes = Annotated[int, Meta(ge=1, le=MAX_NODES)]
 Count = Annotated[int, Meta(ge=0, le=MAX_NODES)]
+Levels = Annotated[int, Meta(ge=1, le=TOP_LEVEL)]
 
 
 class Mode(StrEnum):
@@ -80,6 +83,40 @@ class Ring(Part, kw_only=True, frozen=True):
     heartbeat_s: Annotated[Beat | None, _doc("between two heartbeats; left out: the profile's")] = (
         None
     )
+
+
+class Units(Part, kw_only=True, frozen=True):
+    """Units of whole brokers; `ring.forming` says if they are laid out at once or formed by joins.
+
+    What happens then begins when they are in order. A broker that is started later joins them.
+    """
+
+    limit: Annotated[
+        int,
+        _doc(
+            "of brokers in a cluster, of clusters in a super-cluster ...",
+            ge=SMALLEST_LIMIT,
+            le=UNIT_LIMIT,
+        ),
+    ]
+    levels: Annotated[
+        Levels | None,
+        _doc(
+            "laid out at once: 1 several clusters, 2 super-clusters, 3 super-super-clusters; "
+            "left out: as few as the limit allows"
+        ),
+    ] = None
+    named: Annotated[
+        tuple[str, ...],
+        _doc("names of units, such as `eu/fra/a`; brokers are dealt out over them"),
+    ] = ()
+
+
+class Records(Part, kw_only=True, frozen=True):
+    """Records that brokers own; `ring.backups` neighbours keep copies of each."""
+
+    each: Annotated[int, _doc("records of each broker", ge=1, le=10_000)]
+    size: Annotated[int, _doc("bytes of each", ge=0, le=65536)] = 64
 
 
 # ── network ───────────────────────────────────────────────────────────────────────────────────
@@ -328,6 +365,10 @@ class Promises(Part, kw_only=True, frozen=True):
     false_deaths: Annotated[
         Natural | None, _doc("at most so many brokers that live are held for dead")
     ] = None
+    records_lost: Annotated[
+        Natural | None,
+        _doc("at most so many records die with the last broker that has their bytes"),
+    ] = None
     nothing_lost: Annotated[
         bool, _doc("whole brokers: no event is lost but where docs/reliability.md says so")
     ] = False
@@ -354,6 +395,8 @@ class Scenario(Part, kw_only=True, frozen=True):
         _doc("heartbeats and the like that change nothing are left out; left out: in large rings"),
     ] = None
     ring: Ring = Ring()
+    units: Units | None = None
+    records: Records | None = None
     network: Network = Network()
     churn: tuple[Churn, ...] = ()
     faults: tuple[Fault, ...] = ()

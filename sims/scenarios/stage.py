@@ -68,6 +68,12 @@ class Stage(Protocol):
     def restart(self, uid: str, contacts: Sequence[str]) -> None:
         """Start a broker again that has died or left: the same uid, its next incarnation."""
 
+    def put(self, uid: str, key: str, body: bytes) -> None:
+        """Let a broker own a record."""
+
+    def kept(self, uid: str) -> frozenset[str]:
+        """Return the keys of the records of which a broker has the bytes, its own among them."""
+
     def crash(self, uid: str, mode: CrashMode) -> None:
         """Let a broker die now, without a word of its own."""
 

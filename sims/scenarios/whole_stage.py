@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from ges.units.planner import UnitsConfig
+from ges.units.unit_names import UnitNames
 from overlay.ids import NANOS_PER_SECOND, Nanos, nanos
 from overlay.machine import Fact
 from overlay.trace_schema import Why
 from ring.config import RingConfig
+from ring.facts import PutRecord
 from sims.experiments.service import Service
+from sims.scenarios.schema import Units
 from sims.scenarios.stage import Sent
+from sims.scenarios.units import names_of
 from sims.verdicts.ledger import Ledger
+from sims.verdicts.unit_repairs import Concerned, UnitRepairs, level_of
 from sims.world.bandwidth import Bandwidth
 from sims.world.conditions import Conditions
 from sims.world.processes import Cut
+from sims.world.warm_units import dealt
 from sims.world.world import CrashMode, CutMode
 
 #: How a cut link looks to whole brokers.
 _CUTS = {CutMode.SILENT: Cut.SILENT, CutMode.BROKEN: Cut.BROKEN}
+LOOK_NS = nanos(0.02)  #: between two looks at units after a death
 MERGE_NS = nanos(10)  #: so long after a partition healed, events may not come to all
 
 
@@ -34,14 +42,21 @@ class WholeStage:
         bandwidth: Bandwidth | None = None,
         *,
         secure: bool,
+        units: Units | None = None,
     ) -> None:
-        self.service = Service(seed, config, secure=secure, latency=latency)
+        """``units``: how they come to be; None: as by themselves, and nobody looks at them."""
+        limits = None if units is None else UnitsConfig(units.limit)
+        self.service = Service(seed, config, secure=secure, latency=latency, units=limits)
         self.service.network.bandwidth = bandwidth
         self.timeline = self.service.timeline
         self.ledger = Ledger()
         self.on_fact: Callable[[str, Fact], None] = lambda uid, fact: None
         self.service.on_fact = self._hear
         self.service.on_sent = self.ledger.on_sent
+        self._units = units
+        self._named = () if units is None else names_of(units)
+        self._wished: dict[str, UnitNames] = {}  #: by brokers that joined, by uid
+        self._repairs = UnitRepairs()
         self._apart: list[tuple[list[str], list[str]]] = []
         self._since: Nanos = 0
         self._past: dict[str, Sent] = {}  #: what earlier processes of a broker have sent
@@ -61,6 +76,11 @@ class WholeStage:
                 past.delivered + counters["events_delivered"] + counters["events_replayed"],
             )
         return found
+
+    @property
+    def are_units_settled(self) -> bool:
+        """Whether events name units, nothing is unknown of any, and their tables are in order."""
+        return self.service.are_units_settled and not self.service.unit_findings()
 
     def settle(self, before: Nanos) -> Nanos:
         """Judge the events published before that time, or before a partition that lasts.
@@ -106,22 +126,43 @@ class WholeStage:
 
     def begin(self, nodes: int) -> None:
         """Let there be a ring of so many brokers, without joins."""
-        self.service.start_warm(nodes)
+        self.service.start_warm(nodes, self._named)
+        if self._named:
+            self._wished.update(zip(self.service.uids, dealt(nodes, self._named), strict=True))
+        if self._units is not None:
+            self.service.lay_out_units(levels=self._units.levels, named=self._named)
 
     def start(self, contacts: Sequence[str]) -> str:
         """Start a broker that joins through ``contacts``, or founds a ring; returns its uid."""
-        return self.service.start(contacts)
+        count = len(self.service.brokers)
+        wished = self._named[count % len(self._named)] if self._named else ()
+        uid = self.service.start(contacts, unit=wished)
+        self._wished[uid] = wished
+        return uid
 
     def restart(self, uid: str, contacts: Sequence[str]) -> None:
         """Start a broker again that has died or left: the same uid, its next incarnation."""
         self._past[uid] = self.sent()[uid]
-        self.service.start(contacts, uid)
+        self.service.start(contacts, uid, unit=self._wished.get(uid, ()))
+
+    def put(self, uid: str, key: str, body: bytes) -> None:
+        """Let a broker own a record."""
+        self.service.give(uid, PutRecord(key, body))
+
+    def kept(self, uid: str) -> frozenset[str]:
+        """Return the keys of the records of which a broker has the bytes, its own among them."""
+        return frozenset(self.service.brokers[uid].node.ring.kept)
 
     def crash(self, uid: str, mode: CrashMode) -> None:
         """Let a broker die now, without a word of its own."""
-        degree = len(self.service.brokers[uid].node.ring.linked)
-        self.ledger.on_crash(uid, degree, self.timeline.now)
+        node = self.service.brokers[uid].node
+        level = None if self._units is None else level_of(node.units)
+        self.ledger.on_crash(uid, len(node.ring.linked), self.timeline.now, level)
         self.service.kill(uid, mode)
+        if level is not None and node.ring.member is not None:
+            if not self._repairs:
+                self.timeline.at(self.timeline.now + LOOK_NS, self._look_at_units)
+            self._repairs.on_death(Concerned(node.ring.member, level))
 
     def leave(self, uid: str) -> None:
         """Ask a broker to leave in good order."""
@@ -160,6 +201,14 @@ class WholeStage:
             for here, there in ((some, others), (others, some)):
                 until = self.timeline.now + MERGE_NS
                 self.service.excuse(Why.APART, self._since - nanos(1), here, there, until)
+
+    def _look_at_units(self) -> None:
+        now, brokers = self.timeline.now, self.service.brokers
+        living = {uid: brokers[uid].node.units for uid in self.service.alive}
+        for concerned in self._repairs.ended(living):
+            self.ledger.on_units_repaired(concerned.member, now)
+        if self._repairs:
+            self.timeline.at(now + LOOK_NS, self._look_at_units)
 
     def _hear(self, uid: str, fact: Fact) -> None:
         self.ledger.on_fact(uid, fact, self.timeline.now)

@@ -46,6 +46,8 @@ class _Open:
     confirmed_ns: Nanos | None = None
     repaired_ns: Nanos | None = None
     chords_repaired_ns: Nanos | None = None
+    level: int | None = None
+    units_repaired_ns: Nanos | None = None
     chord_holders: set[str] = field(default_factory=set)  #: that have not replaced it yet
     chords_lost: bool = False
     messages: int = 0
@@ -111,21 +113,27 @@ class Ledger:
             case _:
                 pass
 
-    def on_crash(self, uid: str, degree: int, now: Nanos) -> None:
-        """Broker ``uid`` dies now."""
+    def on_crash(self, uid: str, degree: int, now: Nanos, level: int | None = None) -> None:
+        """Broker ``uid`` dies now; ``level``: of the highest unit that this concerns."""
         snapshot = self._snapshots.get(uid)
         if snapshot is not None:
             key = f"{uid}/{snapshot.member.incarnation}"
             if key in self._incidents and self._incidents[key].confirmed_ns is None:
                 del self._incidents[key]  # a suspicion that came to nothing is not of this failure
             entry = self._entry(snapshot.member)
-            entry.failed_ns, entry.degree = now, degree
+            entry.failed_ns, entry.degree, entry.level = now, degree, level
             insort(self._unrepaired, (snapshot.member.ring_id, key))
         self._exit(uid)
         if snapshot is not None:
             self._note_repairs_near(snapshot.member.ring_id, now)
         for other in self._incidents.values():  # its own repairs ended with it
             other.chord_holders.discard(uid)
+
+    def on_units_repaired(self, member: Member, now: Nanos) -> None:
+        """The units that the death of a broker concerns are in order now."""
+        entry = self._incidents.get(f"{member.uid}/{member.incarnation}")
+        if entry is not None:
+            entry.units_repaired_ns = now
 
     def on_sent(self, about: str | None) -> None:
         """A message was sent on account of broker ``about``."""
@@ -186,6 +194,8 @@ class Ledger:
                 ),
                 messages=entry.messages,
                 witnesses=tuple(entry.witnesses),
+                level=entry.level,
+                units_repaired_ns=entry.units_repaired_ns,
             )
             for key, entry in self._incidents.items()
         ]

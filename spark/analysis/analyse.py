@@ -16,6 +16,7 @@ from spark.analysis import (
     delivery,
     growth,
     judging,
+    levels,
     outliers,
     quantiles,
     survival,
@@ -34,8 +35,10 @@ from spark.analysis.results import (
     Facts,
     Fit,
     Law,
+    Level,
     Outlier,
     Quantiles,
+    Records,
     Rise,
     Survival,
     Survived,
@@ -63,8 +66,9 @@ def analyse(spark: SparkSession, data: Dataset) -> Analysis:
         rises = _sorted(small.named(map(growth.rise, told), Rise))
         fits = _sorted(small.named((fit for each in told for fit in growth.fits(each)), Fit))
         steps = collect(small.steps, survival.Step)
+        facts = collect(measures.facts(data), Facts)[0]
         return Analysis(
-            facts=collect(measures.facts(data), Facts)[0],
+            facts=facts,
             counts=_sorted(collect(measures.counts(data), CountsRow)),
             quantiles=_sorted(_quantiles(small)),
             survival=_sorted(_survival(small, steps)),
@@ -74,6 +78,8 @@ def analyse(spark: SparkSession, data: Dataset) -> Analysis:
             churn=_sorted(_churn(small, data)),
             delivery=_sorted(_deliveries(small)),
             interruptions=_sorted(_interruptions(small)),
+            levels=_sorted(_levels(small, data) if facts.in_units else ()),
+            records=_sorted(_records(small, data) if facts.with_records else ()),
             comparisons=_comparisons(small),
             outliers=_outliers(spark, data, small),
             skipped=data.skipped,
@@ -179,6 +185,16 @@ def _churn(small: _Small, data: Dataset) -> Iterable[Churn]:
         )
 
 
+def _levels(small: _Small, data: Dataset) -> Iterable[Level]:
+    took = _exactly(levels.lasted(data.incidents, small.runs))
+    return small.named(levels.by_level(took), Level)
+
+
+def _records(small: _Small, data: Dataset) -> Iterable[Records]:
+    rows = collect(levels.records(data.incidents, small.runs), levels.KeyedRecords)
+    return small.named(rows, Records)
+
+
 def _deliveries(small: _Small) -> Iterable[Delivery]:
     if small.probes is None:
         return
@@ -241,6 +257,7 @@ def _sorted(rows: Iterable[Row]) -> tuple[Row, ...]:
             -1 if n is None else n,
             laws.index(law) if law else 0,
             getattr(row, "after_s", 0.0),
+            getattr(row, "level", 0),
             *(getattr(row, name, "") for name in ("link_class", "fault", "struck")),
         )
 

@@ -13,8 +13,10 @@ from spark.analysis.results import (
     Facts,
     Fit,
     Judgement,
+    Level,
     Outlier,
     Quantiles,
+    Records,
     Survival,
     Survived,
 )
@@ -35,6 +37,8 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     interruptions: tuple[Interruption, ...]
     comparisons: tuple[Comparison, ...]
     outliers: tuple[Outlier, ...]
+    levels: tuple[Level, ...] = ()  #: empty where there are no units
+    records: tuple[Records, ...] = ()  #: empty where nobody owns records
     skipped: tuple[str, ...] = ()  #: files that were left out, on request
 
     @property

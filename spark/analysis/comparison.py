@@ -23,6 +23,7 @@ from spark.analysis.results import Comparison
 
 COMPARED = ("total", MESSAGES)
 QUANTILES = ("p50", "p99")
+BACKUPS, RECORDS = "ring.backups", "records."
 MAX_VALUES = 12  #: of one setting; with more, only the first are compared
 _NUMBERS = tuple(
     f"{name}{end}" for name in ("difference", "ratio") for end in ("", "_low", "_high")
@@ -45,6 +46,8 @@ def pairs(groups: Iterable[KeyedGroup]) -> list[Pair]:
     families: dict[tuple[object, ...], list[tuple[str, int]]] = {}
     for group, own in told:
         for key, value in own.items():
+            if key == BACKUPS and not any(other.startswith(RECORDS) for other in own):
+                continue  # there is nothing to back up
             others = tuple(sorted((k, v) for k, v in own.items() if k != key))
             family = (group.source, group.scenario, key, others)
             families.setdefault(family, []).append((value, group.group_key))

@@ -120,13 +120,18 @@ def facts(data: Dataset) -> DataFrame:
     )
     simulated = fn.col("source") == Source.SIMULATOR.value
     known = data.runs.select("run_id", simulated.alias("simulated"))
-    per_run = data.incidents.groupBy("run_id").agg(fn.count("*").alias("told"))
+    seen = {"in_units": "level", "with_records": "records_lost"}
+    per_run = data.incidents.groupBy("run_id").agg(
+        fn.count("*").alias("told"),
+        *(fn.count(column).alias(name) for name, column in seen.items()),
+    )
     incidents = per_run.join(known, on="run_id", how="full").agg(
         fn.coalesce(fn.sum("told"), fn.lit(0)).alias("incidents"),
         fn.coalesce(fn.sum(fn.when(fn.col("simulated").isNull(), fn.col("told"))), fn.lit(0)).alias(
             "strays"
         ),
         fn.count_if(fn.col("simulated") & fn.col("told").isNull()).alias("bare"),
+        *(fn.coalesce(fn.sum(name), fn.lit(0)).alias(name) for name in seen),
     )
     return expect(runs.crossJoin(incidents), Facts)
 

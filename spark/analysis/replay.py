@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import count, takewhile
 
 import msgspec
 
@@ -23,6 +26,7 @@ _OPTIONS = {
     "chords": "--chords",
     "gap_rule": "--gaps",
 }
+_ITEM = re.compile(r"(.+)\.\d+")  #: the key of an item of a list
 _BROKERS = ("chords", "gap_rule")  #: of these, those that are settings of brokers
 
 
@@ -81,6 +85,22 @@ def _told(name: str) -> Mapping[str, str]:
 
 
 def _changes(own: Mapping[str, str], usual: Mapping[str, str]) -> Iterable[str]:
+    lists: dict[str, None] = {}
     for key in sorted(own):
-        if own[key] != usual.get(key) and own[key] != "null":
+        if own[key] == usual.get(key) or own[key] == "null":
+            continue
+        if item := _ITEM.fullmatch(key):
+            lists[item[1]] = None
+        else:
             yield f"--set {quoted(f'{key}={own[key]}')}"
+    for name in lists:  # whole: the file may have fewer items, or none
+        found = (own.get(f"{name}.{at}") for at in count())
+        items = ",".join(_toml(value) for value in takewhile(lambda each: each is not None, found))
+        yield f"--set {quoted(f'{name}=[{items}]')}"
+
+
+def _toml(value: str | None) -> str:
+    try:
+        return str(float(value or ""))
+    except ValueError:
+        return json.dumps(value)

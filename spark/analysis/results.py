@@ -20,6 +20,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     incidents: int
     strays: int  #: incidents whose run is not in the data set; they enter nowhere
     bare: int = 0  #: simulated runs without a single incident
+    in_units: int = 0  #: incidents that say which level of units they concern
+    with_records: int = 0  #: incidents that say how many records were lost
 
 
 class Counts(Grouped, frozen=True, kw_only=True):
@@ -192,6 +194,34 @@ class Churn(Grouped, frozen=True, kw_only=True):
     overlapping: int
     overlapping_p50_s: float | None
     slowdown: float | None  #: median of the overlapping ones over that of the others
+
+
+class Level(Grouped, frozen=True, kw_only=True):
+    """How long ring and units took after deaths of one level, at one size.
+
+    A quantile is None where it is not reached, the largest where something is open.
+    """
+
+    n: int | None
+    level: int  #: 1 a cluster, 2 a super-cluster, 3 a super-super-cluster, 4 all
+    failures: int
+    ring_open: int  #: after which the ring was not seen whole again
+    ring_p50_s: float | None
+    ring_p99_s: float | None
+    ring_max_s: float | None
+    units_open: int
+    units_p50_s: float | None
+    units_p99_s: float | None
+    units_max_s: float | None
+
+
+class Records(Grouped, frozen=True, kw_only=True):
+    """What deaths have cost where brokers own records, at one size."""
+
+    n: int | None
+    failures: int
+    costly: int  #: of them, those with which a record was lost
+    lost: int  #: records
 
 
 class Comparison(Grouped, frozen=True, kw_only=True):

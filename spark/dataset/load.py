@@ -14,6 +14,7 @@ from functools import reduce
 from pathlib import Path
 from urllib.parse import unquote
 
+import msgspec
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -216,15 +217,16 @@ def _at_url(spark: SparkSession, place: str, record: Record, skip_broken: bool) 
 def _check_columns(spark: SparkSession, folder: str, record: Record) -> None:
     """Check that Parquet files have all columns: a reader that is told a schema fills in nulls.
 
-    Columns that the first version lacked may be missing in files of that version alone.
+    Those that have a default were not in the first version, and may be missing.
     """
+    later = {field.name for field in msgspec.structs.fields(record) if not field.required}
     try:
         there = spark.read.option("pathGlobFilter", f"*{PARQUET}").option("mergeSchema", True)
         names = there.parquet(folder).columns
     except AnalysisException:
         return  # there are lines of JSON alone
     for column in columns(record):
-        if column.name not in names:
+        if column.name not in names and column.name not in later:
             raise DatasetError(f"{folder} has no column {column.name!r}")
 
 

@@ -3,5 +3,5 @@
 ``folder`` (puts it in place), ``pages`` (the whole outline), ``outline`` (its blocks, as HTML and
 Markdown), ``answer`` (the opening), ``sections`` (times, growth, settings), ``lives`` (churn,
 delivery, outliers), ``unanswered`` (questions, footnotes), ``plots``, ``drawing`` (their style),
-``tables``.
+``levels`` (units, records), ``tables``.
 """

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from overlay.trace_schema import Source
 from spark.analysis.analysis import Analysis
+from spark.analysis.comparison import BACKUPS
 from spark.analysis.groups import Group, settings
 from spark.analysis.judging import FEWEST_SIZES, change_of, is_change, rate_of
 from spark.analysis.recovery import MESSAGES
@@ -21,7 +22,15 @@ _CONDITIONS = (
     "version",
 )
 _FEW = 100  #: incidents; of fewer, p99 says no more than the maximum
-_CONDITION_TABLES = ("churn.", "faults.", "network.", "promises.", "workload.")
+_CONDITION_TABLES = (
+    "churn.",
+    "faults.",
+    "network.",
+    "promises.",
+    "records.",
+    "units.",
+    "workload.",
+)
 #: How brokers die, in words.
 _DEATHS = {"power": "brokers lose power", "kill": "processes are killed"}
 
@@ -66,11 +75,13 @@ def answer(analysis: Analysis) -> Answer:
 def advice(analysis: Analysis) -> list[Advice]:
     """Return what is said of each setting, by the median recovery time at the largest size.
 
-    Where a setting was tried among several others, that is the family with the largest ring.
+    Where a setting was tried among several others, that is the family with the largest ring. The
+    number of backups is for what is lost, and not advised by how long anything takes.
     """
     families: dict[tuple[object, ...], list[Comparison]] = {}
     for row in analysis.comparisons:
-        if row.measure == "total" and row.quantile == "p50" and not is_condition(row.setting):
+        is_asked = row.setting != BACKUPS and not is_condition(row.setting)
+        if row.measure == "total" and row.quantile == "p50" and is_asked:
             others = tuple((k, v) for k, v in settings(row.parameters).items() if k != row.setting)
             key = (row.setting, row.source, row.scenario, row.profile, others)
             families.setdefault(key, []).append(row)

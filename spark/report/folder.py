@@ -29,7 +29,16 @@ import pyarrow.parquet as pq
 from sims.dataset import arrow_schema
 from spark.analysis.analysis import Analysis
 from spark.analysis.delivery import Delivery, Interruption
-from spark.analysis.results import Churn, Comparison, Fit, Outlier, Quantiles, Survival
+from spark.analysis.results import (
+    Churn,
+    Comparison,
+    Fit,
+    Level,
+    Outlier,
+    Quantiles,
+    Records,
+    Survival,
+)
 from spark.errors import ReportError
 from spark.report import pages
 
@@ -40,6 +49,8 @@ TABLES: dict[str, type[msgspec.Struct]] = {
     "quantiles": Quantiles,
     "survival": Survival,
     "churn": Churn,
+    "levels": Level,
+    "records": Records,
     "delivery": Delivery,
     "interruptions": Interruption,
     "comparisons": Comparison,
@@ -51,7 +62,7 @@ FILES = (
     *(f"{name}.{kind}" for name in ("fits", *TABLES) for kind in ("csv", "parquet")),
 )
 _UNFINISHED = ".chordal-report-"
-#: An earlier chordal wrote these alone.
+#: Each earlier chordal wrote these, and perhaps some more of them.
 _FORMER_FILES = {INDEX, MARKDOWN, "quantiles.csv", "quantiles.parquet", "fits.csv", "fits.parquet"}
 
 
@@ -66,7 +77,7 @@ def check_place(directory: Path) -> None:
     """
     if directory.is_dir():
         there = {path.name for path in directory.iterdir() if not _is_unfinished(path.name)}
-        if there and there not in (set(FILES), _FORMER_FILES):
+        if there and not (_FORMER_FILES <= there <= set(FILES)):
             raise ReportError(f"{directory} holds other things than a report: name another folder")
     elif directory.exists():
         raise ReportError(f"{directory} is a file: name a folder for the report")

@@ -7,7 +7,7 @@ from importlib import resources
 from string import Template
 
 from spark.analysis.analysis import Analysis
-from spark.report import lives, sections
+from spark.report import levels, lives, sections
 from spark.report.answer import Answer, answer
 from spark.report.outline import (
     Block,
@@ -51,6 +51,8 @@ def outline(analysis: Analysis, command: str) -> list[Block]:
         *sections.survival(analysis, said.group),
         *sections.laws(analysis, said.group),
         *lives.churn(analysis),
+        *levels.levels(analysis),
+        *levels.records(analysis),
         *lives.delivery(analysis),
         *sections.comparisons(analysis),
         *lives.outliers(analysis),

@@ -183,9 +183,9 @@ def _started_unix_ns(path: Path) -> int | None:
 def _incident(path: Path, line: bytes) -> Incident:
     try:
         version = msgspec.json.decode(line, type=_Versioned).schema_version
-        if version != SCHEMA_VERSION:
+        if version > SCHEMA_VERSION:
             raise DatasetError(
-                f"{path} has schema version {version}, this chordal reads {SCHEMA_VERSION}: "
+                f"{path} has schema version {version}, this chordal reads up to {SCHEMA_VERSION}: "
                 "watch it with the chordal that writes it"
             )
         return msgspec.json.decode(line, type=Incident)

@@ -127,7 +127,16 @@ def _incidents(
             row = msgspec.structs.replace(row, failed_ns=None)
         elif kind < 0.17:  # suspected before it failed
             row = msgspec.structs.replace(row, suspected_ns=failed - S // 10)
-        yield row
+        yield _in_units(row, number) if run.parameters == RANK else row
+
+
+def _in_units(row: Incident, number: int) -> Incident:
+    """Return an incident of brokers in units that own records: it draws nothing."""
+    if row.failed_ns is None:
+        return row
+    after = None if number % 5 == 3 else row.failed_ns + (2 + number % 7) * S
+    level, lost = (1, 1, 2, 4)[number % 4], number % 3
+    return msgspec.structs.replace(row, level=level, units_repaired_ns=after, records_lost=lost)
 
 
 def _grid(rng: random.Random, seconds: float) -> int:

@@ -203,3 +203,39 @@ def test_a_broken_matrix_is_named(tmp_path: Path, lines: str, said: str) -> None
     with pytest.raises(ConfigError) as caught:
         read_matrix(path)
     assert said in str(caught.value)
+
+
+# ── units and records ─────────────────────────────────────────────────────────────────────────
+
+UNITS = 'about = "x"\nmode = "whole"\nnodes = {nodes}\n[units]\nlimit = 8\n{more}\n'
+
+
+@pytest.mark.parametrize(
+    ("nodes", "more", "words"),
+    [
+        (17, "levels = 2", "mine.toml: units.levels: 17 brokers .* from 18 to 216 can be"),
+        (64, "levels = 4", r"units.levels: expected int <= 3"),
+        (64, 'levels = 2\nnamed = ["a"]', "units.levels: .* leave out levels or named"),
+        (64, 'levels = 2\n[ring]\nforming = "joins"', 'set ring.forming = "warm"'),
+        (4, 'named = ["eu/fra/a/b"]', "units.named: 'eu/fra/a/b' has 4 names"),
+        (4, 'named = [""]', "units.named: a name is empty; give one such as eu/fra/a"),
+        (64, 'named = ["eu/fra/a", "eu/fra/b"]', "room for 8 of 64 brokers in 2 units"),
+        (64, f"named = {[f'eu/u{at}' for at in range(9)]}", "9 units in eu, and the limit is 8"),
+        (4, "names = []", r"units: unknown key 'names'; nearest is 'named'"),
+        (
+            4,
+            "[promises]\nrecords_lost = 0",
+            r"records_lost: nobody owns a record; add .*\[records\]",
+        ),
+    ],
+)
+def test_units_that_cannot_be_are_named_with_their_key_and_a_mend(
+    nodes: int, more: str, words: str
+) -> None:
+    with pytest.raises(ConfigError, match=words):
+        parse(file(UNITS.format(nodes=nodes, more=more)))
+
+
+def test_a_ring_alone_has_no_units() -> None:
+    with pytest.raises(ConfigError, match='units: a ring alone has none; add mode = "whole"'):
+        parse(file('about = "x"'), ["units.limit=8"])

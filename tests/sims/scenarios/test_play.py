@@ -45,6 +45,7 @@ SMALL = {
     "secure-under-cuts": ["nodes=5", "seconds=8", "faults.0.over_s=6", "faults.1.over_s=6"],
     "secure-under-churn": ["nodes=4", "seconds=12", "churn.0.mean_s=40"],
     "slow-brokers": ["nodes=24", "seconds=30", "faults.0.over_s=20"],
+    "units-under-churn": ["nodes=8", "seconds=12", "workload.subscribers=4"],
 }
 
 

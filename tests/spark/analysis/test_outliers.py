@@ -108,3 +108,14 @@ def exact(**changes: object) -> CellQuantiles:
     none = dict.fromkeys(("mean", "max", "least", "most", "p50", "p95", "p99"))
     told = {"group_key": 1, "size": 64, "measure": "total", "count": 0, "open": 0, **none}
     return msgspec.convert({**told, **changes}, CellQuantiles)
+
+
+def test_a_list_is_set_whole() -> None:
+    changed = ["units.limit=8", 'units.named=["eu/fra/a","us"]', "nodes=8", "records.each=2"]
+    file = library.find("delivery-under-churn")
+    told = msgspec.json.encode(parse(file, changed)).decode()
+    said = command(group("delivery-under-churn", told), 8, 1)
+    assert said is not None
+    words = shlex.split(said)
+    given = [words[at + 1] for at, word in enumerate(words) if word == "--set"]
+    assert parse(file, ["nodes=8", *given]) == parse(file, changed)

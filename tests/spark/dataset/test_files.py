@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from overlay.trace_schema import Incident, Run
+from overlay.trace_schema import SCHEMA_VERSION, Incident, Run
 from spark.dataset.files import VERSIONS, check_dataset, check_file, find_files, run_ids
 from spark.errors import DatasetError
 from tests.spark import rows
@@ -124,15 +124,15 @@ def test_an_older_file_is_read_and_what_it_lacks_is_unknown(
             del row["degree"]
             path.write_bytes(msgspec.json.encode(row))
         refused(path, Incident, "degree")
-        monkeypatch.setitem(VERSIONS, Incident, 2)
+        monkeypatch.setitem(VERSIONS, Incident, SCHEMA_VERSION + 1)
         check_file(path, Incident)
-        monkeypatch.setitem(VERSIONS, Incident, 1)
+        monkeypatch.setitem(VERSIONS, Incident, SCHEMA_VERSION)
 
 
 def test_an_older_file_without_a_column_that_must_have_a_value_is_refused(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(VERSIONS, Incident, 2)
+    monkeypatch.setitem(VERSIONS, Incident, SCHEMA_VERSION + 1)
     path = data / "incidents" / "sim.parquet"
     rewrite(path, "messages")
     refused(path, Incident, "no column 'messages'")
@@ -141,7 +141,7 @@ def test_an_older_file_without_a_column_that_must_have_a_value_is_refused(
 @pytest.mark.parametrize(
     ("version", "words"),
     [
-        (7, "reads versions up to 1: a newer chordal wrote it"),
+        (7, "reads versions up to 2: a newer chordal wrote it"),
         (0, "has schema version 0, which no chordal has written"),
     ],
 )

@@ -180,3 +180,12 @@ def test_seeds_that_are_none_are_refused(text: str) -> None:
 def test_a_setting_without_key_or_value_is_refused(text: str) -> None:
     with pytest.raises(GridError, match="give key=value"):
         read_setting(text)
+
+
+def test_units_and_records_are_axes_like_others() -> None:
+    axes = {"units.limit": (4, 5), "records.each": (2, 8), "seconds": (5,)}
+    found = cells([Grid(scenario=("units-under-churn",), seeds=(1,), set=axes)])
+    assert len({cell.run_id for cell in found}) == 4
+    named = {"units.named": (["eu/a", "us"],)}
+    with pytest.raises(GridError, match="leave out levels or named"):
+        cells([Grid(scenario=("units-under-churn",), seeds=(1,), set=named)])

@@ -1,0 +1,117 @@
+"""Recovery by level: of the ring, and of the units that a death concerns; and records that it cost.
+
+A death concerns the cluster of the dead broker (level 1), and each unit whose steward it was: a
+super-cluster (2), a super-super-cluster (3), the whole overlay (4). Of a death the highest level
+counts. Runs without units, and live brokers, do not tell a level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
+
+from spark.analysis.frames import expect
+from spark.analysis.quantiles import CellQuantiles, Key
+from spark.analysis.recovery import CELL, NS_PER_S, Measured
+
+LEVELS = (1, 2, 3, 4)
+RING, UNITS = "ring", "units"
+#: What is whole again -> the column that says when.
+_ENDS = {RING: "repaired_ns", UNITS: "units_repaired_ns"}
+
+
+class KeyedRecords(msgspec.Struct, frozen=True, kw_only=True):
+    """A ``results.Records`` before it has the columns of its group."""
+
+    group_key: int
+    size: int
+    failures: int
+    costly: int
+    lost: int
+
+
+class KeyedLevel(msgspec.Struct, frozen=True, kw_only=True):
+    """A ``results.Level`` before it has the columns of its group."""
+
+    group_key: int
+    size: int
+    level: int
+    failures: int
+    ring_open: int
+    ring_p50_s: float | None
+    ring_p99_s: float | None
+    ring_max_s: float | None
+    units_open: int
+    units_p50_s: float | None
+    units_p99_s: float | None
+    units_max_s: float | None
+
+
+def lasted(incidents: DataFrame, runs: DataFrame) -> DataFrame:
+    """Return rows of ``recovery.Measured``: how long ring and units were not whole, by level."""
+    found = (
+        incidents.where(fn.col("failed_ns").isNotNull() & fn.col("level").isNotNull())
+        .join(runs, "run_id", "inner")
+        .select(*CELL, "unit", fn.inline(fn.array(*(_row(what) for what in _ENDS))))
+    )
+    return expect(found, Measured)
+
+
+def by_level(took: Mapping[Key, CellQuantiles]) -> Iterator[KeyedLevel]:
+    """Yield a row for each cell and level, of the quantiles of :func:`lasted`."""
+    for group, size in dict.fromkeys((group, size) for group, size, _ in took):
+        for level in LEVELS:
+            ring, units = (took.get((group, size, _measure(what, level))) for what in _ENDS)
+            if ring is None or units is None:
+                continue
+            yield KeyedLevel(
+                group_key=group,
+                size=size,
+                level=level,
+                failures=ring.count + ring.open,
+                ring_open=ring.open,
+                ring_p50_s=_seconds(ring.p50),
+                ring_p99_s=_seconds(ring.p99),
+                ring_max_s=_seconds(ring.max),
+                units_open=units.open,
+                units_p50_s=_seconds(units.p50),
+                units_p99_s=_seconds(units.p99),
+                units_max_s=_seconds(units.max),
+            )
+
+
+def records(incidents: DataFrame, runs: DataFrame) -> DataFrame:
+    """Return rows of :class:`KeyedRecords`: one for each cell whose brokers own records."""
+    lost = fn.col("records_lost")
+    found = (
+        incidents.where(lost.isNotNull())
+        .join(runs, "run_id", "inner")
+        .groupBy(*CELL)
+        .agg(
+            fn.count("*").alias("failures"),
+            fn.count_if(lost > 0).alias("costly"),
+            fn.sum(lost).alias("lost"),
+        )
+    )
+    return expect(found, KeyedRecords)
+
+
+def _measure(what: str, level: int) -> str:
+    return f"{what} {level}"
+
+
+def _row(what: str) -> Column:
+    end = fn.col(_ENDS[what])
+    seen = fn.greatest(fn.coalesce(end, "duration_ns") - fn.col("failed_ns"), fn.lit(0))
+    return fn.struct(
+        fn.concat_ws(" ", fn.lit(what), fn.col("level")).alias("measure"),
+        seen.cast("long").alias("value"),
+        end.isNotNull().alias("over"),
+    )
+
+
+def _seconds(nanoseconds: float | None) -> float | None:
+    return None if nanoseconds is None else nanoseconds / NS_PER_S
