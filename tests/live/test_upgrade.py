@@ -38,5 +38,5 @@ def test_a_broker_that_speaks_the_next_version_alone_is_refused_in_words(brokers
     refused = brokers.run("serve", "--listen", "0", "--join", here.url, release=newest)
     eventually(lambda: refused.process.poll() is not None)
     assert refused.ended() == 1
-    assert "this broker speaks protocol version 2, the caller version 3" in refused.err
-    eventually(lambda: "the caller version 3" in here.err)
+    assert "this broker speaks protocol version 3, the caller version 4" in refused.err
+    eventually(lambda: "the caller version 4" in here.err)
