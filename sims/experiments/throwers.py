@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ges.wire.delivered import Event
 from overlay.ids import LinkClass, Nanos, Peer, nanos, short
-from overlay.machine import OpenLink
+from overlay.machine import Closed, OpenLink
 from overlay.rng import rng_for
 from overlay.wire.frames import EVENT, frame
 from sims.experiments.service import Service
@@ -113,7 +113,8 @@ class ThrowingClient:
 def throw(service: Service, seconds: float, throwers: int = 2) -> list[str]:
     """Let false brokers and clients throw frames for a while; returns who else had to pay.
 
-    Only the link pays that has brought a frame: all other links stay up.
+    Only the link pays that has brought a frame: all other links stay up, but for those that their
+    brokers have no more use for and give up in peace.
     """
     links = {
         (uid, key): link
@@ -141,7 +142,7 @@ def throw(service: Service, seconds: float, throwers: int = 2) -> list[str]:
     findings += [
         f"{uid[:8]}: its link to {key[0][:8]} was cut"
         for (uid, key), link in links.items()
-        if service.brokers[uid].links.up.get(key) is not link
+        if service.brokers[uid].links.up.get(key) is not link and link.reason is not Closed.UNWANTED
     ]
     if not all(each.thrown for each in false):
         findings.append("nothing was thrown")
