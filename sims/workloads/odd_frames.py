@@ -105,16 +105,18 @@ class OddFrames:
         topic = rng.choice(_TOPICS if 1 in odd else (b"odd", b"odd/b"))
         attributes = rng.choice(_ATTRIBUTES if 2 in odd else _ATTRIBUTES[:2])
         levels = bool(flags & LEVELS_FLAG)
+        # An answer that is led to a place: its target is that, and it tells its age.
+        led = bool(flags & RECALLED_FLAG) and not levels and rng.random() < 0.4
         head = HEADER.pack(
             flags,
             rng.choice((0, 1, 31, 32, 254, 255) if 3 in odd else (0, 1)),
-            rng.randrange(6) if 4 in odd else (2 if levels else 1),
+            rng.randrange(6) if 4 in odd else (2 if levels else 0 if led else 1),
             rng.randrange(2) if 4 in odd else 0,
             rng.choice(_U32),
             rng.getrandbits(32) if rng.random() < 0.5 else rng.choice(_U32),
-            rng.choice(_U32) if 5 in odd else 0,
-            rng.choice(_U32) if 5 in odd else 0,
-            rng.choice(_MASKS) if 6 in odd else EVERYBODY,
+            rng.choice(_U32) if 5 in odd or led else 0,
+            rng.choice(_U32) if 5 in odd or led else 0,
+            rng.choice(_MASKS) if 6 in odd else 0 if led else EVERYBODY,
             rng.choice(_MASKS) if 6 in odd else 0,
             self._publisher,
             rng.choice(_COUNTS) if 7 in odd else self._incarnation,
