@@ -214,7 +214,8 @@ async def test_a_broker_with_many_links_is_looked_at_as_any_other(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its status outgrows a frame, and so would end the connection."""
-    patient = replace(LOCAL, linger_ns=nanos(3600))  # a slow machine has all of them at once, too
+    # A slow machine has all of these links at once, too: none is given up while others come.
+    patient = replace(LOCAL, linger_ns=nanos(3600), chord_refresh_ns=nanos(3600))
     monkeypatch.setitem(PROFILES, "local", patient)
     broker = await brokers.start(limits=Limits(links_per_second=0))
     await brokers.start()
