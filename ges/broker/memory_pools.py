@@ -35,19 +35,21 @@ def memory_budget(
 ) -> MemoryBudget:
     """Return the budget of one broker."""
     log, values = stack.recalls.log, stack.retaining.values
-    audience, kept, graph = stack.deliveries.audience, stack.replays.kept, stack.node.secure_graph
+    audience, replays, graph = stack.deliveries.audience, stack.replays, stack.node.secure_graph
+    kept = replays.kept
 
     def shed_kept(most: int) -> None:
         for step in range(1, STEPS + 1):
-            if kept.bytes <= most:
+            if kept.bytes + replays.fetched_bytes <= most:
                 return
             kept.forget(driver.now() + KEPT_NS * step // STEPS)
+        replays.shed(most)
 
     pools = (
         # They are filled again as events come; all go at once.
         Pool("caches", 1 / 8, lambda: audience.cached_bytes, lambda most: audience.drop_cache()),
         # Only clients that lose their broker just now would want them.
-        Pool("kept_events", 1 / 16, lambda: kept.bytes, shed_kept),
+        Pool("kept_events", 1 / 16, lambda: kept.bytes + replays.fetched_bytes, shed_kept),
         # Only brokers that have missed some of them would ask for them.
         Pool("source_log", 1 / 8, lambda: log.bytes, log.shed),
         # What comes twice of a publisher that has been silent for long may be delivered twice.

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 
 import msgspec
@@ -57,6 +58,19 @@ class KeptRun(msgspec.Struct, frozen=True, gc=False):
             length, _ = LENGTH_AND_TAG.unpack_from(self.data, start)
             start += 4 + length
         return self.data[start : self.end]
+
+
+@dataclass(slots=True, eq=False)
+class Fetched:
+    """What others had for clients that have moved here together; they share it."""
+
+    runs: list[KeptRun]
+    bytes: int  #: of memory that they take
+
+    @classmethod
+    def of(cls, runs: list[KeptRun]) -> Fetched:
+        """Return runs with what they take."""
+        return cls(runs, sum(run.size for run in runs))
 
 
 def kept_run(run: EventRun, at: Nanos, common: int = 1) -> KeptRun:

@@ -29,7 +29,7 @@ from msgspec.structs import replace
 from ges.matching.asks import everything
 from ges.matching.filter_tree import FilterTree
 from ges.routing.interests import Interests
-from ges.routing.kept import KeptRun, kept_run
+from ges.routing.kept import ENTRY_BYTES, Fetched, KeptRun, kept_run
 from ges.routing.mask_plan import Cluster
 from ges.routing.recall import KEPT_NS
 from ges.routing.recalls import Answer, Outbound, Recalls
@@ -54,7 +54,7 @@ MAX_INTEREST_BYTES = 32 * 1024  #: ... and where they are longer than this
 MAX_ANSWERING = 4096  #: brokers of other clusters
 MAX_QUESTIONS = 64  #: a second that are told to all and answered here; each may cost 4 MiB
 ANSWER_BYTES = 4 * 1024 * 1024  #: in one answer; the latest
-POOL_BYTES = 32 * 1024 * 1024  #: of events fetched, at once
+POOL_BYTES = 32 * 1024 * 1024  #: of memory that the events take which are fetched in one round
 NANOS_PER_MILLI = 1_000_000
 
 _CLASSES = {LinkClass.NORMAL: 1, LinkClass.SECURE: 4}
@@ -94,7 +94,7 @@ class Past:
         cluster: Cluster,
         recalls: Recalls,
         interests: Interests,
-        served: Callable[[Subscriber, list[KeptRun], Nanos], None],
+        served: Callable[[Subscriber, Fetched, Nanos], None],
         counters: Counter[str],
     ) -> None:
         """``served`` gives a client what it has missed, and then the rest."""
@@ -278,7 +278,7 @@ class Past:
 
     def _add(self, current: _Round, run: EventRun, at: Nanos) -> None:
         alone = run.ungrouped().alone()
-        current.bytes += len(alone.data)
+        current.bytes += ENTRY_BYTES + len(run.head.topic) + len(alone.data)
         if current.bytes > POOL_BYTES:
             return
         if current.is_for_all:
@@ -301,9 +301,9 @@ class Past:
             current.regained.sort(key=lambda run: (*run.head.flow[:2], run.head.sequence))
             self.regain(current.regained, now)
         keyed = sorted(((run.first, at, run) for at, run in enumerate(current.runs)), key=_order)
-        runs = [run for _, _, run in keyed]
+        fetched = Fetched.of([run for _, _, run in keyed])
         for client in current.clients:
-            self._served(client, runs, now)
+            self._served(client, fetched, now)
 
     def _find(
         self, interests: Iterable[Ask], since: Nanos, now: Nanos, common: int = Realm.CLUSTER

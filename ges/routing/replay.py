@@ -13,11 +13,10 @@ missed of ``a``, and of ``b`` what was published in this last second.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 
 from ges.matching.filter_tree import FilterTree
-from ges.routing.kept import KeptEvents, KeptRun
+from ges.routing.kept import Fetched, KeptEvents, KeptRun
 from ges.wire.asked import Ask
 from ges.wire.delivered import MAX_MATCHES, pack_matches
 from ges.wire.events import Flow
@@ -42,7 +41,8 @@ class Replay:
         """``position``: number of the kept run to begin with."""
         self.position = position
         self.is_ready = False  #: all that the client has to say has come
-        self.past: deque[KeptRun] = deque()  #: fetched from others; goes before what is kept here
+        self.past: Fetched | None = None  #: from others; goes before what is kept here
+        self._past_at = 0  #: how much of it has been sent
         self._marks: dict[Flow, int] = {}
         self._begins: dict[int, Nanos] = {}  #: by number of subscription
         self._youngest: Nanos = 0  #: when the latest of them began
@@ -104,13 +104,14 @@ class Replay:
     @property
     def has_past(self) -> bool:
         """Something that was fetched is still to be sent."""
-        return bool(self.past)
+        return self.past is not None and self._past_at < len(self.past.runs)
 
     def _runs(self, kept: KeptEvents) -> Iterator[KeptRun]:
         for _ in range(PIECE_RUNS):
-            if not self.past:
+            if self.past is None or self._past_at == len(self.past.runs):
                 break
-            yield self.past.popleft()
+            self._past_at += 1
+            yield self.past.runs[self._past_at - 1]
         else:
             return
         for run in kept.since(self.position, PIECE_RUNS):

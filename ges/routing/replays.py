@@ -8,16 +8,18 @@ and is served as all clients are. There is nothing between the last kept event a
 that comes, and no event in both.
 
 Where a client reads so slowly that kept events are forgotten before it gets to them, it is served
-from then on with what comes, and has missed the events in between (``replays_overrun``). Pure.
+from then on with what comes, and has missed the events in between (``replays_overrun``). What was
+fetched from others is held until all for whom it was have read it. Where that is too much, those
+that have had it for longest get no more of it. Pure.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from ges.routing.audience import Audience
-from ges.routing.kept import KeptEvents, KeptRun
+from ges.routing.kept import Fetched, KeptEvents
 from ges.routing.replay import PIECE_BYTES, Replay
 from ges.routing.subscriber import Subscriber
 from ges.wire.client_messages import Resubscribe, Subscribe
@@ -27,6 +29,8 @@ from overlay.ids import LinkClass, Nanos, nanos
 TURN_PIECES = 4  #: sent before others have their turn
 PAUSE_NS = nanos(0.002)  #: between two turns
 CROWDED_NS = nanos(0.02)  #: the same where all clients have enough to read
+
+FETCHED_BYTES = 32 * 1024 * 1024  #: that clients are still to read of what was fetched; the latest
 
 NANOS_PER_MILLI = 1_000_000
 
@@ -53,6 +57,8 @@ class Replays:
         self._behind: dict[Subscriber, Replay] = {}  #: who waits longest is first
         self._served: set[Subscriber] = set()  #: had its replay; there is one for a connection
         self._due: Nanos | None = None
+        #: What was fetched and is still read, oldest first, and for whom.
+        self._fetched: dict[Fetched, set[Replay]] = {}
         #: Has others asked for what a client has missed; says whether :meth:`fetched` is to come.
         self.fetch: Callable[[Subscriber, Nanos], bool] = lambda client, now: False
         #: Told of each client that is gone.
@@ -79,7 +85,9 @@ class Replays:
 
     def forget(self, client: Subscriber) -> None:
         """The client is gone."""
-        self._behind.pop(client, None)
+        replay = self._behind.pop(client, None)
+        if replay is not None:
+            self._let_go(replay)
         self._served.discard(client)
         self.forgotten(client)
 
@@ -115,17 +123,32 @@ class Replays:
                 for mark in request.marks
             )
             if not request.more and not self.fetch(client, now):
-                self.fetched(client, [], now)
+                self.fetched(client, Fetched([], 0), now)
 
-    def fetched(self, client: Subscriber, runs: Iterable[KeptRun], now: Nanos) -> None:
+    def fetched(self, client: Subscriber, past: Fetched, now: Nanos) -> None:
         """What others had for a client has come: serve it, and then what is kept here."""
         replay = self._behind.get(client)
         if replay is not None:
-            replay.past.extend(runs)
+            if past.runs:
+                replay.past = past
+                self._fetched.setdefault(past, set()).add(replay)
+                self.shed(FETCHED_BYTES)
             replay.position = max(replay.position, self.kept.first)  # others were waited for
             replay.is_ready = True
             self._due = now
             self.go_on(now)
+
+    @property
+    def fetched_bytes(self) -> int:
+        """Bytes of memory that what was fetched takes, and is still read."""
+        return sum(past.bytes for past in self._fetched)
+
+    def shed(self, most: int) -> None:
+        """Hold at most so many bytes of what was fetched: who has had it for longest misses it."""
+        while self._fetched and self.fetched_bytes > most:
+            for replay in self._fetched.pop(next(iter(self._fetched))):
+                replay.past = None
+                self._counters["replays_overrun"] += 1
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`go_on` has something to do."""
@@ -163,10 +186,20 @@ class Replays:
         ):
             client.connection.send(delivery, 0 if run.secure else count)
             self._counters["events_replayed"] += count
+        if not replay.has_past:
+            self._let_go(replay)
         if replay.has_past or replay.position < kept.end:
             self._behind[client] = replay  # behind those that wait, too
         else:
             self._audience.release(client)
+
+    def _let_go(self, replay: Replay) -> None:
+        """A client reads no more of what was fetched."""
+        past, replay.past = replay.past, None
+        if past is not None and (readers := self._fetched.get(past)) is not None:
+            readers.discard(replay)
+            if not readers:
+                del self._fetched[past]
 
 
 def _class_of(*, secure: bool) -> LinkClass:

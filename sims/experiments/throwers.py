@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ges.wire.delivered import Event
 from overlay.ids import LinkClass, Nanos, Peer, nanos, short
-from overlay.machine import OpenLink
+from overlay.machine import Closed, OpenLink
 from overlay.rng import rng_for
 from overlay.wire.frames import EVENT, frame
 from sims.experiments.service import Service
@@ -44,11 +44,14 @@ class Quiet:
 class Thrower:
     """One who throws frames at ``target``, as a false broker, and as another one after each cut."""
 
-    def __init__(self, service: Service, number: int, target: str) -> None:
+    def __init__(
+        self, service: Service, number: int, target: str, kind: type[OddFrames] = OddFrames
+    ) -> None:
         self.uids: list[str] = []  #: that it has used
         self.thrown = 0  #: frames
+        self._brokers: list[WholeBroker] = []
         self._rng = rng_for(service.timeline.now, "thrower", number)
-        self._frames = OddFrames(self._rng, self._rng.randbytes(16))
+        self._frames = kind(self._rng, self._rng.randbytes(16))
         self._service = service
         self._target = target
         self._until: Nanos = 0
@@ -59,6 +62,13 @@ class Thrower:
         self._until = self._service.timeline.now + nanos(seconds)
         self._again()
 
+    def unread(self) -> list[str]:
+        """Return what is wrong with the frames that honest brokers have sent here.
+
+        It reads all that comes as any broker does.
+        """
+        return [error for broker in self._brokers for error in broker.links.protocol_errors]
+
     def _again(self) -> None:
         timeline = self._service.timeline
         if timeline.now >= self._until:
@@ -66,6 +76,8 @@ class Thrower:
         link = self._broker.links.up.get((self._target, LinkClass.NORMAL))
         if link is not None:
             link.connection.socket.write(self._frames.frame(*self._service.uids))
+            if (stream := link.connection.outbox.stream) is not None:
+                stream.next += 1  # it has gone past the queue, and may be acknowledged
             self._has_thrown = True
             self.thrown += 1
         elif self._has_thrown:  # what one uid has sent before it need not send again
@@ -80,25 +92,32 @@ class Thrower:
         broker.perform([OpenLink(service.brokers[self._target].url, self._target)])
         self._has_thrown = False
         self.uids.append(uid)
+        self._brokers.append(broker)
         return broker
 
 
 class ThrowingClient:
     """A client that throws events at ``target``."""
 
-    def __init__(self, service: Service, number: int, target: str) -> None:
+    def __init__(
+        self, service: Service, number: int, target: str, kind: type[OddFrames] = OddFrames
+    ) -> None:
         self._service = service
         self._client = service.attach(target, f"thrower {number}", Quiet())
         self._until: Nanos = 0
         rng = rng_for(service.timeline.now, "throwing client", number)
         self.uids = [self._client.uid]
-        self._frames = OddFrames(rng, bytes.fromhex(self._client.uid))
+        self._frames = kind(rng, bytes.fromhex(self._client.uid))
         self.thrown = 0  #: frames
 
     def go_on(self, seconds: float) -> None:
         """Begin now, for so many seconds."""
         self._until = self._service.timeline.now + nanos(seconds)
         self._again()
+
+    def unread(self) -> list[str]:
+        """Return what is wrong with the frames that its broker has sent here."""
+        return list(self._client.protocol_errors)
 
     def _again(self) -> None:
         timeline = self._service.timeline
@@ -110,10 +129,14 @@ class ThrowingClient:
         timeline.at(timeline.now + AGAIN_NS, self._again)
 
 
-def throw(service: Service, seconds: float, throwers: int = 2) -> list[str]:
+def throw(
+    service: Service, seconds: float, throwers: int = 2, kind: type[OddFrames] = OddFrames
+) -> list[str]:
     """Let false brokers and clients throw frames for a while; returns who else had to pay.
 
-    Only the link pays that has brought a frame: all other links stay up.
+    Whatever honest brokers send can be read, by false brokers too. The link alone pays that has
+    brought a frame. All other links stay up, but for those that their brokers have no more use for
+    and give up in peace.
     """
     links = {
         (uid, key): link
@@ -124,7 +147,7 @@ def throw(service: Service, seconds: float, throwers: int = 2) -> list[str]:
     false: list[Thrower | ThrowingClient] = []
     for number in range(throwers):
         target = uids[number % len(uids)]
-        false += [Thrower(service, number, target), ThrowingClient(service, number, target)]
+        false += [each(service, number, target, kind) for each in (Thrower, ThrowingClient)]
     for each in false:
         each.go_on(seconds)
     service.run(seconds + PAUSE_S)
@@ -141,8 +164,9 @@ def throw(service: Service, seconds: float, throwers: int = 2) -> list[str]:
     findings += [
         f"{uid[:8]}: its link to {key[0][:8]} was cut"
         for (uid, key), link in links.items()
-        if service.brokers[uid].links.up.get(key) is not link
+        if service.brokers[uid].links.up.get(key) is not link and link.reason is not Closed.UNWANTED
     ]
+    findings += [f"nobody can read it: {error}" for each in false for error in each.unread()]
     if not all(each.thrown for each in false):
         findings.append("nothing was thrown")
     for uid in uids:  # they are judged here

@@ -39,22 +39,26 @@ FEWEST = 3  #: brokers that are left alone
 def event_survivors(seed: int) -> list[str]:
     """One cluster: kills, quick returns, halves, cuts, freezes, leaves, joins; nothing is lost."""
     rng = rng_for(seed, "stories", "event-survivors")
-    return _played(Service.ring_of(rng.randint(5, 9), seed), rng)
+    return _played(Service.ring_of(rng.randint(5, 9), seed), rng, Survivors())
 
 
-def unit_survivors(seed: int) -> list[str]:
-    """The same, where there are several clusters, which change."""
+def unit_survivors(seed: int, *, groups_in_change: bool = False) -> list[str]:
+    """The same, where there are several clusters, which change.
+
+    ``groups_in_change``: queue groups are judged in the midst of that, too.
+    """
     rng = rng_for(seed, "stories", "unit-survivors")
-    return _played(Service.of_clusters(rng.randint(7, 10), LIMIT, seed), rng)
+    judge = Survivors(groups_in_change=groups_in_change)
+    return _played(Service.of_clusters(rng.randint(7, 10), LIMIT, seed), rng, judge)
 
 
 class _Scene:
     """An overlay with its clients, and the judge who is told of all that happens."""
 
-    def __init__(self, service: Service, rng: random.Random) -> None:
+    def __init__(self, service: Service, rng: random.Random, judge: Survivors) -> None:
         self.service = service
         self.rng = rng
-        self.judge = Survivors()
+        self.judge = judge
         self.publishers: list[tuple[Witness, SimulatedClient]] = []
         self.goes_on = True
         service.on_fact = self._on_fact
@@ -171,8 +175,8 @@ class _Scene:
             judge.stands(uid, None, now)
 
 
-def _played(service: Service, rng: random.Random) -> list[str]:
-    scene = _Scene(service, rng)
+def _played(service: Service, rng: random.Random, judge: Survivors) -> list[str]:
+    scene = _Scene(service, rng, judge)
     for uid in service.alive:
         scene.attend(uid, topic="t")
     for _ in range(MEMBERS):

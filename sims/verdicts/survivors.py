@@ -79,7 +79,9 @@ class _Client:
 class Survivors:
     """Takes note of what happens, and judges it in the end. Times are virtual."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, groups_in_change: bool = False) -> None:
+        """``groups_in_change``: one member alone gets an event of a group while clusters change."""
+        self._groups_in_change = groups_in_change
         self.events: list[Sent] = []
         self.refused: set[tuple[str, int]] = set()
         #: By publisher: which numbers were confirmed, up to which, by which broker.
@@ -199,12 +201,17 @@ class Survivors:
                 home = self._home(event)
                 if event.names or event.topic != members[0].topic or home is None:
                     continue
-                if not self._is_calm(event.at - CALM_NS, home.at + AFTER_NS):
+                is_calm = self._is_calm(event.at - CALM_NS, home.at + AFTER_NS)
+                if not (is_calm or self._groups_in_change):
                     continue
                 label, came = self._label(ident, group), sum(ident in m.got for m in members)
                 if came > 1 and home.broker == event.broker:
                     found.append(f"{label} came to {came} members")
-                elif not event.near and all(self._stays(event, home, each) for each in members):
+                elif (
+                    is_calm
+                    and not event.near
+                    and all(self._stays(event, home, each) for each in members)
+                ):
                     found += [] if came else [f"{label} came to no member"]
         return found
 

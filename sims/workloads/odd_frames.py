@@ -36,10 +36,12 @@ from overlay.wire.frames import CONTROL, DELIVERY, DETOUR, EVENT, FRAGMENT, fram
 
 Draw = Callable[[random.Random], int]
 
+LAST_NUMBERS = 100  #: drawn of one life where numbers are the largest
 EVERYBODY = 2**64 - 1  #: as destinations
 
 _COUNTS = (0, 1, 2, 3, 2**31, 2**32, MAX_SEQUENCE, MAX_COUNT, MAX_COUNT + 1, 2**64 - 1)
 _TIMES = (0, 0, 1, 2, 2**32, 2**41, 2**62, MAX_COUNT, MAX_COUNT + 1)
+_GAPS = (1, 1, 2, 40)  #: between the numbers of two events
 _STEPS = (1, 1, 1, 2, 3, 15, 16, 0)  #: on the way round a link
 _KINDS = (EVENT, DETOUR, DELIVERY, CONTROL, FRAGMENT)
 _U32 = (0, 1, 2**31, 2**32 - 1)
@@ -89,7 +91,7 @@ class OddFrames:
     def event(self) -> bytes:
         """Return the body of an event frame."""
         rng = self._rng
-        self._sequence += rng.choice((1, 1, 2, 40))
+        self._sequence += rng.choice(_GAPS)
         odd = rng.sample(range(12), rng.choice((0, 0, 0, 1, 1, 2)))
         flags = MARK_FLAG if rng.random() < 0.6 else 0
         for part in _PARTS:
@@ -103,16 +105,18 @@ class OddFrames:
         topic = rng.choice(_TOPICS if 1 in odd else (b"odd", b"odd/b"))
         attributes = rng.choice(_ATTRIBUTES if 2 in odd else _ATTRIBUTES[:2])
         levels = bool(flags & LEVELS_FLAG)
+        # An answer that is led to a place: its target is that, and it tells its age.
+        led = bool(flags & RECALLED_FLAG) and not levels and rng.random() < 0.4
         head = HEADER.pack(
             flags,
             rng.choice((0, 1, 31, 32, 254, 255) if 3 in odd else (0, 1)),
-            rng.randrange(6) if 4 in odd else (2 if levels else 1),
+            rng.randrange(6) if 4 in odd else (2 if levels else 0 if led else 1),
             rng.randrange(2) if 4 in odd else 0,
             rng.choice(_U32),
             rng.getrandbits(32) if rng.random() < 0.5 else rng.choice(_U32),
-            rng.choice(_U32) if 5 in odd else 0,
-            rng.choice(_U32) if 5 in odd else 0,
-            rng.choice(_MASKS) if 6 in odd else EVERYBODY,
+            rng.choice(_U32) if 5 in odd or led else 0,
+            rng.choice(_U32) if 5 in odd or led else 0,
+            rng.choice(_MASKS) if 6 in odd else 0 if led else EVERYBODY,
             rng.choice(_MASKS) if 6 in odd else 0,
             self._publisher,
             rng.choice(_COUNTS) if 7 in odd else self._incarnation,
@@ -167,3 +171,21 @@ class OddFrames:
         masks = b"".join(rng.choice(_MASKS).to_bytes(8) for _ in range(6))
         address = rng.choice((0, 0, 1, 2, 2**24, 2**32 - 1)).to_bytes(4)
         return rng.choice((masks + address + bytes((rng.randrange(5),)), bytes(UPPER_BYTES)))
+
+
+class LargestFrames(OddFrames):
+    """Draws frames of a publisher whose lives and numbers are the largest that brokers let in."""
+
+    def __init__(self, rng: random.Random, publisher: bytes) -> None:
+        super().__init__(rng, publisher, MAX_COUNT + 1)
+        self._begin()
+
+    def event(self) -> bytes:
+        """Return the body of an event frame."""
+        if self._sequence + max(_GAPS) > MAX_SEQUENCE:
+            self._begin()
+        return super().event()
+
+    def _begin(self) -> None:
+        self._incarnation -= 1
+        self._sequence = MAX_SEQUENCE - LAST_NUMBERS

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import cast
 
+import pytest
+
 from ges.matching.asks import ask_for
+from ges.routing import past
 from ges.routing.flow_order import FlowOrdering
 from ges.routing.interests import Interests
-from ges.routing.kept import KeptRun
+from ges.routing.kept import ENTRY_BYTES, Fetched
 from ges.routing.past import BACK_NS, LOOK_NS, MAX_QUESTIONS, ROUND_NS, Past
 from ges.routing.recall import RecallLog
 from ges.routing.recalls import Recalls
@@ -51,6 +53,7 @@ class Bench:
         recalls = Recalls(FlowOrdering(lambda topic: True), self.log, self.cluster)
         recalls.place = PLACES[HERE]
         self.served: list[Subscriber] = []
+        self.fetched: list[Fetched] = []
         self.regained: list[EventRun] = []
         self.counters: Counter[str] = Counter()
         interests = Interests(lambda event: None)
@@ -58,8 +61,9 @@ class Bench:
         self.past.wanted_here = lambda: WANTED
         self.past.regain = self._regain
 
-    def _serve(self, client: Subscriber, runs: Iterable[KeptRun], now: Nanos) -> None:
+    def _serve(self, client: Subscriber, fetched: Fetched, now: Nanos) -> None:
         self.served.append(client)
+        self.fetched.append(fetched)
 
     def _regain(self, runs: list[EventRun], now: Nanos) -> None:
         self.regained += runs
@@ -84,6 +88,23 @@ def test_what_was_fetched_for_a_client_that_is_gone_goes_nowhere() -> None:
     bench.past.on_done(THERE, PastDone(mail.message.number, 1), T0 + NANOS_PER_SECOND)
     bench.past.expire(T0 + 2 * NANOS_PER_SECOND + ROUND_NS)
     assert (bench.served, bench.regained) == ([], [])
+
+
+def test_in_one_round_no_more_is_fetched_than_its_pool_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of small events as well, which take more memory than they have bytes."""
+    monkeypatch.setattr(past, "POOL_BYTES", 10 * ENTRY_BYTES)
+    bench = Bench()
+    assert bench.past.begin(cast("Subscriber", Moved()), T0)
+    now = T0 + NANOS_PER_SECOND
+    (mail,) = bench.past.expire(now).mail
+    assert isinstance(mail.message, PastWanted)
+    for first in range(1, 101):
+        bench.past.take(from_there(first), 5, now)
+    bench.past.on_done(THERE, PastDone(mail.message.number, 100), now)
+    (fetched,) = bench.fetched
+    assert 0 < fetched.bytes <= 10 * ENTRY_BYTES
 
 
 def test_a_broker_that_is_back_asks_for_what_its_clients_want_and_gets_it() -> None:

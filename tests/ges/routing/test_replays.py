@@ -15,7 +15,7 @@ from ges.matching.asks import ask_for, served
 from ges.routing import kept, replay, replays
 from ges.routing.delivery import Deliveries
 from ges.routing.interests import Interests
-from ges.routing.kept import KEPT_NS
+from ges.routing.kept import KEPT_NS, Fetched, kept_run
 from ges.routing.replay import MAX_ENDED
 from ges.wire.asked import Ask
 from ges.wire.client_messages import Mark, Resubscribe, Resubscription, Subscribe
@@ -27,6 +27,7 @@ from overlay.shares import NOWHERE
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import EVENT, Bytes, frame
 from tests.helpers.clusters import realms_alone, sharing_alone
+from tests.helpers.runs import run_of
 
 NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE
 EVERYTHING = Resubscription(1, Ask("#"), 60_000)
@@ -259,6 +260,49 @@ def test_one_that_reads_too_slowly_goes_on_with_what_comes(desk: Desk) -> None:
     desk.event()
     assert desk.counters["replays_overrun"] == 1
     assert client.sequences()[-1] == 25_002
+
+
+def test_what_was_fetched_is_bounded_and_those_that_have_it_for_longest_miss_it(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Clients that move here ask for what others keep, and then do not read it."""
+    desk.replays.fetch = lambda client, now: True
+    clients = [Client() for _ in range(5)]
+    for publisher, client in enumerate(clients, start=1):
+        desk.resubscribe(client, asked())
+        flow = (uid(publisher), 7, NORMAL)
+        runs = [kept_run(run_of(flow, n, size=1000), desk.now) for n in range(1, 201)]
+        past = Fetched.of(runs)
+        monkeypatch.setattr(replays, "FETCHED_BYTES", 2 * past.bytes)
+        desk.replays.fetched(client, past, desk.now)
+    assert desk.replays.fetched_bytes == 2 * past.bytes
+    assert desk.counters["replays_overrun"] == 3
+    for _ in range(20):
+        desk.now += nanos(0.1)
+        desk.replays.go_on(desk.now)
+        for client in clients[3:]:
+            client.read()
+    assert [client.sequences() for client in clients[3:]] == [list(range(1, 201))] * 2
+    assert desk.replays.fetched_bytes == 0
+    assert len(clients[0].sequences()) < 200
+    desk.replays.go_on(desk.now + nanos(0.1))
+    desk.event(publisher=9)
+    assert clients[0].sequences()[-1] == 1, "it gets what comes now"
+
+
+def test_clients_that_come_together_share_what_was_fetched(desk: Desk) -> None:
+    desk.replays.fetch = lambda client, now: True
+    past = Fetched.of([kept_run(run_of((uid(1), 7, NORMAL), n, size=60_000), 1) for n in (1, 2, 3)])
+    clients = Client(), Client()
+    for client in clients:
+        desk.resubscribe(client, asked())
+        desk.replays.fetched(client, past, desk.now)
+    assert desk.replays.fetched_bytes == past.bytes
+    desk.deliveries.forget(clients[0])
+    assert desk.replays.fetched_bytes == past.bytes
+    desk.go_on(clients[1])
+    assert clients[1].sequences() == [1, 2, 3]
+    assert desk.replays.fetched_bytes == 0
 
 
 def test_what_is_kept_from_a_client_counts_as_delivered_to_others_alone(desk: Desk) -> None:

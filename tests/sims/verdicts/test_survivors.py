@@ -12,9 +12,9 @@ AT = 20 * S  #: when events are published, a second apart
 CLIENTS = ("sub", "member", "other", "ann")
 
 
-def scene() -> Survivors:
+def scene(*, groups_in_change: bool = False) -> Survivors:
     """Return a judge who knows of brokers a, b and c, and of clients at b and c."""
-    judge = Survivors()
+    judge = Survivors(groups_in_change=groups_in_change)
     for broker in "abc":
         judge.joined(broker, 0)
         judge.stands(broker, (0, 0, 0), 0)
@@ -67,6 +67,14 @@ def test_what_is_lost_or_comes_to_two_of_a_group_is_found(came: tuple[str, ...])
     judge = scene()
     deliver(judge, publish(judge, 1))
     assert len(deliver(judge, publish(judge, 2), to=came)) == 1
+
+
+@pytest.mark.parametrize("judged", [False, True])
+def test_groups_are_judged_while_clusters_change_if_that_is_wanted(judged: bool) -> None:
+    judge = scene(groups_in_change=judged)
+    event = publish(judge, 1)
+    judge.stands("c", (0, 0, 1), AT)
+    assert len(deliver(judge, event, to=("sub", "member", "other"))) == judged
 
 
 def test_a_named_client_is_owed_what_is_for_it_and_nobody_else_is() -> None:

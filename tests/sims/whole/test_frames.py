@@ -6,6 +6,7 @@ import pytest
 
 from overlay.rng import rng_for
 from sims.stories.frames import event_frames, thrown_at
+from sims.workloads.odd_frames import LargestFrames
 from tests.helpers.overlays import overlay
 from tests.mutants import Mutant
 from tests.mutants.frames import FRAMES
@@ -16,6 +17,14 @@ from tests.mutants.frames import FRAMES
 )
 def test_no_frame_ends_a_broker_and_only_the_link_that_brings_it_pays(seed: int) -> None:
     assert event_frames(seed) == []
+
+
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(n, marks=pytest.mark.soak) for n in range(2, 20))]
+)
+def test_what_brokers_say_of_the_largest_numbers_can_be_read(seed: int) -> None:
+    """They ask for such events, answer, and tell of them: one that cannot read it cuts the link."""
+    assert event_frames(seed, LargestFrames) == []
 
 
 @pytest.mark.soak

@@ -12,6 +12,8 @@ from tests.mutants import MUTANTS
 STORIES = (event_survivors, unit_survivors)
 #: An arc of the ring had gone another way for a second, and nobody saw that.
 FOUND = [(unit_survivors, 6)]
+#: Two or three members of a group got some events.
+IN_CHANGE = [4, 7]
 PER_RUN = 20  #: seeds
 RUNS = range(1, 201, PER_RUN)
 
@@ -25,6 +27,16 @@ def test_survivors_in_one_part_miss_nothing(story: Story, seed: int) -> None:
 @pytest.mark.parametrize(("story", "seed"), FOUND)
 def test_what_was_lost_once_is_not_lost_again(story: Story, seed: int) -> None:
     assert story(seed) == []
+
+
+@pytest.mark.soak
+@pytest.mark.xfail(
+    strict=False,
+    reason="groups are decided at several places while units change; routing is redesigned next",
+)
+@pytest.mark.parametrize("seed", IN_CHANGE)
+def test_one_member_of_a_group_gets_an_event_while_clusters_change(seed: int) -> None:
+    assert unit_survivors(seed, groups_in_change=True) == []
 
 
 @pytest.mark.soak
