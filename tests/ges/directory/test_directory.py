@@ -27,6 +27,20 @@ def test_an_entry_lasts_as_long_as_its_holder_said() -> None:
     assert (kept.holders("n", nanos(15)), kept.size) == ((), 0)
 
 
+def test_an_older_copy_replaces_no_newer_word() -> None:
+    """A neighbour that was away tells what it kept: the holder has another address since."""
+    kept, later = Register(), Holder(A.uid, A.place, 5)
+    kept.take(NameAt("n", later, 150), nanos(6))
+    assert kept.take(NameAt("n", A, 140, is_copy=True), nanos(10))
+    assert kept.holders("n", nanos(10)) == (later,)
+    assert kept.take(NameAt("n", A, 150, is_copy=True), nanos(10))
+    assert kept.holders("n", nanos(10)) == (A,)
+    assert kept.take(NameAt("n", later, 10), nanos(10)), "the holder itself knows best"
+    assert kept.holders("n", nanos(10)) == (later,)
+    assert kept.take(NameAt("n", later, 0, is_copy=True), nanos(10))
+    assert kept.size == 0
+
+
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = Register()
     many = [Holder(f"{number:032x}", number, None) for number in range(MAX_HOLDERS + 1)]
