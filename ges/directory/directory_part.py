@@ -212,7 +212,7 @@ class DirectoryPart(Part):
             own.keys.pop(key, None)
             if not own.keys:
                 del self._own[name]
-                self._lookups.wrong(name, self._ring.peer.uid)
+                self._lookups.wrong(name, self._ring.peer.uid, now)
                 effects += self._say(name, 0, now)
         return effects
 
@@ -262,7 +262,7 @@ class DirectoryPart(Part):
         return [Notify(NamesAnswered())]
 
     def _on_wrong(self, key: LinkKey, wrong: NameWrong, now: Nanos) -> list[Effect]:
-        stale = [name for name in wrong.names if self._lookups.wrong(name, key[0])]
+        stale = [name for name in wrong.names if self._lookups.wrong(name, key[0], now)]
         effects = [e for name in self._lookups.ask(stale, now) for e in self._ask(name, now)]
         return [*effects, Notify(NamesWrong(key[0], wrong))]
 

@@ -327,6 +327,11 @@ class Router:
         ready = self._admit(event, now, marked=marked, via=via, source=source)
         return ready if self._ordering.too_late == before else (event,)
 
+    def _is_for_nobody(self, duty: Duty) -> bool:
+        """Say whether nobody stands where an event for one broker is to go."""
+        cluster, there = self._plans.cluster, duty.destinations
+        return not (there & (cluster.known | cluster.own) or cluster.now_at(there))
+
     @property
     def _own_bit(self) -> int:
         return 1 << (self._plans.cluster.slot or 0)
@@ -336,6 +341,8 @@ class Router:
         self._passing.pass_on(run, duty, head.flags, head.link_class, now)
         if not self._plans.is_for_us(duty):
             self._counters["events_relayed"] += run.count
+            if head.is_named and self._is_for_nobody(duty):
+                self._deliveries.named.came_to_nobody(run)
             return
         run = run.flat()
         head = run.head

@@ -82,9 +82,17 @@ def test_answers_are_good_for_a_while_and_questions_end() -> None:
 def test_a_wrong_answer_is_forgotten() -> None:
     known = Lookups()
     known.found("n", (A,), Nanos(0))
-    assert not known.wrong("n", B.uid)
-    assert known.wrong("n", A.uid)
+    assert not known.wrong("n", B.uid, Nanos(0))
+    assert known.wrong("n", A.uid, Nanos(0))
     assert known.get("n", Nanos(0)) is None
+
+
+def test_an_answer_is_forgotten_where_another_broker_stands_by_now() -> None:
+    known = Lookups()
+    known.found("n", (A,), Nanos(0))
+    assert not known.wrong("n", B.uid, Nanos(NOBODY_NS - 1)), "it may be newer than the event"
+    assert known.wrong("n", B.uid, NOBODY_NS)
+    assert known.get("n", NOBODY_NS) is None
 
 
 def test_names_are_spread_over_the_ring() -> None:
