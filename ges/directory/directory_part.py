@@ -179,6 +179,7 @@ class DirectoryPart(Part):
         if here != self._here:
             self._here = here
             for name, own in self._own.items() if member is not None else ():
+                own.is_kept, own.pause = False, UNKEPT_NS  # the registrar may not have heard that
                 effects += self._tell(name, own, now)
         sides = self._ring.left[:1], self._ring.right[:1]
         if sides == self._sides:
