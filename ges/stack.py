@@ -11,7 +11,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
-from ges.directory.directory_part import NamesActive, NamesAnswered, NamesAsked, NamesWrong
+from ges.directory.directory_part import (
+    NamesActive,
+    NamesAnswered,
+    NamesAsked,
+    NamesMissed,
+    NamesWrong,
+)
 from ges.node import BrokerNode
 from ges.retained.retained_part import ValuesAsked
 from ges.routing.holding import Holding
@@ -396,9 +402,10 @@ class Stack:
             self._ask()
 
     def _say_wrong(self, head: Head, names: tuple[str, ...]) -> None:
-        """Tell a source that there are no clients of these names here any more."""
+        """Tell a source, and the registrars, that there are no clients of these names here."""
         wrong = NameWrong(names, *head.flow, head.sequence)
         self._give(Mail(ANYBODY, wrong, head.source))
+        self._give(NamesMissed(names))
 
     def _correct(self) -> None:
         """Send events that came to the wrong broker to where their clients are now."""

@@ -67,6 +67,13 @@ class NamesAsked(Command):
 
 
 @dataclass(frozen=True, slots=True)
+class NamesMissed(Command):
+    """An event has come here for clients of these names, and some are not here."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class NamesActive(Fact, Generic[K]):
     """Events for the names of these keys find this broker."""
 
@@ -142,6 +149,7 @@ class DirectoryPart(Part):
             NameTaken: self._on_taken,
             NamesDropped: self._on_dropped,
             NamesAsked: self._on_asked,
+            NamesMissed: self._on_missed,
         }
 
     def handle_timers(self, now: Nanos) -> list[Effect]:
@@ -216,6 +224,11 @@ class DirectoryPart(Part):
                 self._lookups.wrong(name, self._ring.peer.uid, now)
                 effects += self._say(name, 0, now)
         return effects
+
+    def _on_missed(self, missed: NamesMissed, now: Nanos) -> list[Effect]:
+        """Tell registrars again that there are no such clients here: that word was lost."""
+        gone = [name for name in missed.names if name not in self._own]
+        return [effect for name in gone for effect in self._say(name, 0, now)]
 
     def _tell(self, name: str, own: _Own, now: Nanos) -> list[Effect]:
         own.due = now + own.pause
