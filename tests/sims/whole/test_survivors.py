@@ -10,8 +10,15 @@ from sims.stories.survivors import event_survivors, unit_survivors
 from tests.mutants import MUTANTS
 
 STORIES = (event_survivors, unit_survivors)
-#: An arc of the ring had gone another way for a second, and nobody saw that.
-FOUND = [(unit_survivors, 6)]
+FOUND = [
+    (
+        unit_survivors,
+        6,
+    ),  # an arc of the ring had gone another way for a second, and nobody saw that
+    (unit_survivors, 13),  # a registrar took an old address of a broker for its present one
+    (unit_survivors, 70),  # who saw that nobody stood there any more had the named client itself
+    (unit_survivors, 77),  # a cluster dropped what was for a broker that had died, and told nobody
+]
 PER_RUN = 20  #: seeds
 RUNS = range(1, 201, PER_RUN)
 
