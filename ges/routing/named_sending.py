@@ -52,9 +52,13 @@ class NamedSending:
         """Say whether a way leads to a broker; so there is where events go to all brokers."""
         if not self._passing.plans.by_destination:
             return True
+        return bool(self._mask_of(holder) & self.reached)
+
+    @property
+    def reached(self) -> int:
+        """This broker, and the members and units to which a way leads, as a mask."""
         table = self._cluster.tables.get(LinkClass.NORMAL)
-        reached = self._cluster.own | (table.reached if table is not None else 0)
-        return bool(self._mask_of(holder) & reached)
+        return self._cluster.own | (table.reached if table is not None else 0)
 
     def take_lost(self, now: Nanos) -> list[Sent]:
         """Return, once, what went of late to brokers to which no way leads: they may lack it."""

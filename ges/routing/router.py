@@ -328,9 +328,13 @@ class Router:
         return ready if self._ordering.too_late == before else (event,)
 
     def _is_for_nobody(self, duty: Duty) -> bool:
-        """Say whether nobody stands where an event for one broker is to go."""
-        cluster, there = self._plans.cluster, duty.destinations
-        return not (there & (cluster.known | cluster.own) or cluster.now_at(there))
+        """Say whether nobody stands where an event for one broker is to go, or no way leads there.
+
+        Where its cluster has died, and is still stated, it may have another address by now.
+        """
+        there = duty.destinations
+        moved = 0 if duty.address else self._plans.cluster.now_at(there)
+        return not (there & self.named_sending.reached or moved)
 
     @property
     def _own_bit(self) -> int:

@@ -17,6 +17,10 @@ FOUND = [
     ),  # an arc of the ring had gone another way for a second, and nobody saw that
     (unit_survivors, 13),  # a registrar took an old address of a broker for its present one
     (unit_survivors, 70),  # who saw that nobody stood there any more had the named client itself
+    (
+        unit_survivors,
+        84,
+    ),  # an event went to and fro between the clusters of an old address and a new one
     (unit_survivors, 77),  # a cluster dropped what was for a broker that had died, and told nobody
 ]
 PER_RUN = 20  #: seeds
