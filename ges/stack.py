@@ -7,11 +7,17 @@ them, and finds what is to be sent in their queues.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
-from ges.directory.directory_part import NamesActive, NamesAnswered, NamesAsked, NamesWrong
+from ges.directory.directory_part import (
+    NamesActive,
+    NamesAnswered,
+    NamesAsked,
+    NamesMissed,
+    NamesWrong,
+)
 from ges.node import BrokerNode
 from ges.retained.retained_part import ValuesAsked
 from ges.routing.holding import Holding
@@ -21,6 +27,7 @@ from ges.routing.outlets import EventLines, Line, Lines
 from ges.routing.parts import ExpressRules, RoutingParts
 from ges.routing.paths import Path, Paths
 from ges.routing.recalls import Outbound
+from ges.routing.strays import Strays
 from ges.routing.subscriber import Subscriber
 from ges.statements.statements_part import ActiveIn
 from ges.topology.survey_part import Misled
@@ -36,7 +43,7 @@ from ges.wire.recall_messages import PastDone, PastWanted
 from ges.wire.source_route import read_route
 from ges.wire.topics import KnownTopics
 from overlay.errors import ProtocolError
-from overlay.ids import LinkClass, Nanos, Peer, nanos
+from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import Fact, Input, Message
 from overlay.multigraph.quick_probes import ExpressCame
 from overlay.multigraph.weights import LinkKey
@@ -46,10 +53,6 @@ from overlay.rng import rng_for
 from overlay.wire.codec import FrameRun
 from overlay.wire.frames import DETOUR, EVENT
 from ring.facts import DetourEnded, Joined, Rejoining
-
-MAX_MISLED = 4096  #: events for named clients that came to the wrong broker, to be sent again
-
-CORRECT_NS = nanos(0.5)  #: while it is not known where to send them, that is looked at so often
 
 
 class Timed(Protocol):
@@ -106,8 +109,6 @@ class Stack:
         self.on_event: Callable[[str, EventRun], None] | None = None
         #: Told when something was found out of names that were asked for.
         self.on_names: Callable[[], None] = lambda: None
-        self._misled: deque[NamesWrong] = deque(maxlen=MAX_MISLED)
-        self._correct_at: Nanos = 0
         self._timed: list[Timed] = []
         survey, peer = node.survey, node.peer
         self._paths = Paths(
@@ -138,6 +139,7 @@ class Stack:
             wall_ns=wall_ns,
         )
         self.router = routing.router
+        self._strays = Strays(routing.router, routing.recalls.log, self.holders, counters)
         self.passing = routing.passing
         self.deliveries = routing.deliveries
         self.replays = routing.deliveries.replays  #: kept events, for clients that move here
@@ -189,12 +191,7 @@ class Stack:
 
     def follow_holders(self) -> None:
         """What went to a member that has died or left is sent again to where its clients are."""
-        lost = self.router.named_sending.take_lost(self.now())
-        for sent in lost:
-            self._misled.append(
-                NamesWrong(sent.holder.uid, NameWrong(sent.names, *sent.flow, sent.sequence))
-            )
-        if lost or (self._misled and self._correct_at <= self.now()):
+        if self._strays.follow(self.now()):
             self._correct()
 
     def has_nobody_for(self, head: Head) -> bool:
@@ -320,8 +317,8 @@ class Stack:
             case NamesAnswered():
                 self._correct()
                 self.on_names()
-            case NamesWrong():
-                self._misled.append(fact)
+            case NamesWrong(uid, wrong):
+                self._strays.told(uid, wrong, self.now())
                 self._correct()
             case Mailed(uid, message):
                 self._on_mailed(uid, message)
@@ -366,7 +363,7 @@ class Stack:
             self.recalls.next_deadline(),
             self.replays.next_deadline(),
             self._past.next_deadline(),
-            self._correct_at if self._misled else None,
+            self._strays.next_deadline(),
             self.passing.next_deadline(self.now()) if self.passing.has_deadlines else None,
             *(timed.next_deadline() for timed in self._timed),
         ]
@@ -405,33 +402,14 @@ class Stack:
             self._ask()
 
     def _say_wrong(self, head: Head, names: tuple[str, ...]) -> None:
-        """Tell a source that there are no clients of these names here any more."""
+        """Tell a source, and the registrars, that there are no clients of these names here."""
         wrong = NameWrong(names, *head.flow, head.sequence)
         self._give(Mail(ANYBODY, wrong, head.source))
+        self._give(NamesMissed(names))
 
     def _correct(self) -> None:
         """Send events that came to the wrong broker to where their clients are now."""
-        self._correct_at = self.now() + CORRECT_NS
-        misled, self._misled = self._misled, deque(maxlen=MAX_MISLED)
-        unknown: dict[str, None] = {}
-        for fact in misled:
-            wrong, found = fact.wrong, [self.holders(name) for name in fact.wrong.names]
-            flow = wrong.publisher, wrong.incarnation, wrong.link_class
-            is_kept = self.recalls.log.get(flow, wrong.sequence) is not None
-            is_alone = all(h.uid == fact.uid for holders in found for h in holders or ())
-            if None in found or (is_alone and is_kept):
-                pairs = zip(wrong.names, found, strict=True)
-                unknown.update((name, None) for name, holders in pairs if holders is None)
-                self._misled.append(fact)
-                continue  # until it is known who has them now
-            copies: dict[Holder, list[str]] = {}
-            for name, holders in zip(wrong.names, found, strict=True):
-                for holder in holders or ():
-                    if holder.uid != fact.uid:
-                        copies.setdefault(holder, []).append(name)
-            self.counters["named_events_lost"] += sum(not holders for holders in found)
-            for holder, names in copies.items():
-                self.router.send_again(flow, wrong.sequence, holder, names, self.now())
+        unknown = self._strays.correct(self.now())
         if unknown:
             self.ask_for_names(unknown)
 

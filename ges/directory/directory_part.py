@@ -67,6 +67,13 @@ class NamesAsked(Command):
 
 
 @dataclass(frozen=True, slots=True)
+class NamesMissed(Command):
+    """An event has come here for clients of these names, and some are not here."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class NamesActive(Fact, Generic[K]):
     """Events for the names of these keys find this broker."""
 
@@ -142,6 +149,7 @@ class DirectoryPart(Part):
             NameTaken: self._on_taken,
             NamesDropped: self._on_dropped,
             NamesAsked: self._on_asked,
+            NamesMissed: self._on_missed,
         }
 
     def handle_timers(self, now: Nanos) -> list[Effect]:
@@ -179,6 +187,7 @@ class DirectoryPart(Part):
         if here != self._here:
             self._here = here
             for name, own in self._own.items() if member is not None else ():
+                own.is_kept, own.pause = False, UNKEPT_NS  # the registrar may not have heard that
                 effects += self._tell(name, own, now)
         sides = self._ring.left[:1], self._ring.right[:1]
         if sides == self._sides:
@@ -212,9 +221,14 @@ class DirectoryPart(Part):
             own.keys.pop(key, None)
             if not own.keys:
                 del self._own[name]
-                self._lookups.wrong(name, self._ring.peer.uid)
+                self._lookups.wrong(name, self._ring.peer.uid, now)
                 effects += self._say(name, 0, now)
         return effects
+
+    def _on_missed(self, missed: NamesMissed, now: Nanos) -> list[Effect]:
+        """Tell registrars again that there are no such clients here: that word was lost."""
+        gone = [name for name in missed.names if name not in self._own]
+        return [effect for name in gone for effect in self._say(name, 0, now)]
 
     def _tell(self, name: str, own: _Own, now: Nanos) -> list[Effect]:
         own.due = now + own.pause
@@ -262,7 +276,7 @@ class DirectoryPart(Part):
         return [Notify(NamesAnswered())]
 
     def _on_wrong(self, key: LinkKey, wrong: NameWrong, now: Nanos) -> list[Effect]:
-        stale = [name for name in wrong.names if self._lookups.wrong(name, key[0])]
+        stale = [name for name in wrong.names if self._lookups.wrong(name, key[0], now)]
         effects = [e for name in self._lookups.ask(stale, now) for e in self._ask(name, now)]
         return [*effects, Notify(NamesWrong(key[0], wrong))]
 

@@ -70,10 +70,17 @@ class Lookups:
         if len(self._answers) > MAX_KNOWN:
             self._answers.popitem(last=False)
 
-    def wrong(self, name: str, uid: str) -> bool:
-        """A broker has no clients of a name any more; says whether it was thought to have some."""
+    def wrong(self, name: str, uid: str, now: Nanos) -> bool:
+        """A broker has no clients of a name; says whether it is to be asked for again.
+
+        If that broker was not thought to have some, it speaks of one that has another address now:
+        then an answer of less than a second ago may be newer than that.
+        """
         answer = self._answers.get(name)
-        if answer is None or all(holder.uid != uid for holder in answer.holders):
+        if answer is None:
+            return False
+        is_of_it = any(holder.uid == uid for holder in answer.holders)
+        if not is_of_it and now < answer.at + NOBODY_NS:
             return False
         del self._answers[name]
         return True

@@ -38,9 +38,16 @@ class Register:
         self._held: Counter[str] = Counter()  #: entries of each broker, by uid
 
     def take(self, told: NameAt, now: Nanos) -> bool:
-        """Note what a holder says of itself; says whether there was room for it."""
+        """Note what a holder says of itself; says whether there was room for it.
+
+        A copy that ends sooner than what is known is an older word: the holder may have had
+        another address then.
+        """
         name, holder = told.name, told.holder
-        held = self._entries.get(name, {})
+        held, until = self._entries.get(name, {}), now + told.lasts_s * NANOS_PER_SECOND
+        known = held.get(holder.uid)
+        if told.is_copy and told.lasts_s and known is not None and until < known.until:
+            return True
         if not told.lasts_s:
             self._drop(name, holder.uid)
             return True
@@ -50,7 +57,7 @@ class Register:
                 return False
             self.size += 1
             self._held[holder.uid] += 1
-        entry = _Entry(holder, now + told.lasts_s * NANOS_PER_SECOND)
+        entry = _Entry(holder, until)
         self._entries.setdefault(name, {})[holder.uid] = entry
         return True
 

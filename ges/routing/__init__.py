@@ -4,7 +4,8 @@ The way itself
     ``parts`` (what it consists of), ``router`` (in, onward, out), ``passing`` (on to other
     brokers), ``delivery`` (to clients here), ``audience`` (which of them want a topic),
     ``holdings`` (what one is interested in), ``named`` (clients by name), ``named_sending`` (to
-    those elsewhere), ``express``, ``reach`` (whether an event may set out).
+    those elsewhere), ``strays`` (what came to the wrong broker), ``express``, ``reach`` (whether an
+    event may set out).
 To whom
     ``known`` (what the control machine knows), ``interests`` (what it is told of clients here),
     ``plan`` (what a plan is), ``plans`` (which one an event follows), ``mask_plan`` (to those that

@@ -158,10 +158,11 @@ class MaskPlan:
         if cluster.slot is None:
             return Split((), duty.destinations, ())
         known = cluster.known
-        wanted = duty.destinations & known  # those that have died want nothing ...
+        wanted = duty.destinations & known  # those that have died want nothing
         gone = duty.destinations & ~known
-        if gone and (moved := cluster.now_at(gone)):
-            wanted, gone = wanted | moved, 0  # ... others have moved
+        # Others have moved. What goes by an address would come back from where they are now.
+        if gone and not duty.address and (moved := cluster.now_at(gone)):
+            wanted, gone = wanted | moved, 0
         decision = cluster.tables[self._class].onward(wanted & ~cluster.own, avoid)
         stuck = decision.stuck
         hops: list[tuple[str, Duty]] = []

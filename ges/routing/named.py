@@ -22,7 +22,8 @@ class Named:
 
     def __init__(self, counters: Counter[str]) -> None:
         self.size = 0
-        #: Told of events that have come from another broker for clients that are not here.
+        #: Told of events that have come from another broker for clients that are not here, or for
+        #: a broker that nobody has heard of.
         self.on_nobody: Callable[[Head, tuple[str, ...]], None] = lambda head, names: None
         self._counters = counters
         self._clients: dict[str, dict[tuple[Subscriber, int], None]] = {}
@@ -57,8 +58,16 @@ class Named:
         missing = tuple(name for name in names if name not in self._clients)
         # What goes to all brokers, or is sent again on request, is for others, too.
         if missing and head.hops and head.duty.shape and not head.recalled:
-            self._counters["named_events_misled"] += 1
-            self.on_nobody(head, missing)
+            self._say_wrong(head, missing)
+
+    def came_to_nobody(self, run: EventRun) -> None:
+        """Events are for a broker that stands no more where they were to go."""
+        for event in run.split():
+            self._say_wrong(event.head, event.names())
+
+    def _say_wrong(self, head: Head, names: tuple[str, ...]) -> None:
+        self._counters["named_events_misled"] += 1
+        self.on_nobody(head, names)
 
     def _recipients(self, names: Iterable[str]) -> dict[Subscriber, list[int]]:
         found: dict[Subscriber, list[int]] = {}

@@ -7,8 +7,8 @@ broker, as an answer to a question is, and has the names that are for that one.
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ges.routing.passing import Passing
@@ -17,6 +17,7 @@ from ges.wire.directory_messages import Holder
 from ges.wire.event_flags import AGAIN_FLAG
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Duty, Flow
+from ges.wire.levels import CLUSTER_MASK
 from overlay.ids import LinkClass, Nanos
 
 MAX_SENT = 2048  #: copies that went to one broker, of which that is known ...
@@ -28,7 +29,7 @@ Holders = Callable[[str], Sequence[Holder] | None]
 class Sent(NamedTuple):
     """A copy that has gone to another broker."""
 
-    at: Nanos
+    at: Nanos  #: first
     holder: Holder
     flow: Flow
     sequence: int
@@ -46,20 +47,33 @@ class NamedSending:
         self._log = log
         self._holders = holders
         self._counters = counters
-        self._sent: dict[Holder, deque[Sent]] = {}  #: of late
+        self._sent: dict[Holder, dict[tuple[Flow, int], Sent]] = {}  #: of late
 
     def leads_to(self, holder: Holder) -> bool:
         """Say whether a way leads to a broker; so there is where events go to all brokers."""
         if not self._passing.plans.by_destination:
             return True
+        return bool(self._mask_of(holder) & self.reached)
+
+    @property
+    def reached(self) -> int:
+        """This broker, and the members and units to which a way leads, as a mask."""
         table = self._cluster.tables.get(LinkClass.NORMAL)
-        reached = self._cluster.own | (table.reached if table is not None else 0)
-        return bool(self._mask_of(holder) & reached)
+        return self._cluster.own | (table.reached if table is not None else 0)
 
     def take_lost(self, now: Nanos) -> list[Sent]:
         """Return, once, what went of late to brokers to which no way leads: they may lack it."""
         gone = [holder for holder in self._sent if not self.leads_to(holder)]
-        return [sent for each in gone for sent in self._sent.pop(each) if sent.at > now - KEPT_NS]
+        lost = [sent for each in gone for sent in self._sent.pop(each).values()]
+        return [sent for sent in lost if sent.at > now - KEPT_NS]
+
+    def had(self, flow: Flow, sequence: int, names: Iterable[str]) -> Mapping[Holder, Nanos]:
+        """Return to which brokers an event has gone of late for some names, and when first."""
+        found = {holder: sent.get((flow, sequence)) for holder, sent in self._sent.items()}
+        wanted = {*names}
+        return {
+            holder: copy.at for holder, copy in found.items() if copy and wanted & {*copy.names}
+        }
 
     def send(self, event: EventRun, now: Nanos) -> int:
         """Send a single event to all brokers that it is for; return these and units, as a mask."""
@@ -107,7 +121,14 @@ class NamedSending:
         return duty.destinations
 
     def _note(self, sent: Sent) -> None:
-        self._sent.setdefault(sent.holder, deque(maxlen=MAX_SENT)).append(sent)
+        held = self._sent.setdefault(sent.holder, {})
+        before = held.pop((sent.flow, sent.sequence), None)
+        if before is not None:
+            names = dict.fromkeys((*before.names, *sent.names))
+            sent = before._replace(names=tuple(names))
+        held[sent.flow, sent.sequence] = sent
+        if len(held) > MAX_SENT:
+            del held[next(iter(held))]
         if len(self._sent) > MAX_HOLDERS:
             del self._sent[next(iter(self._sent))]
 
@@ -116,7 +137,8 @@ class NamedSending:
         slot, address = self._cluster.slots.get(holder.uid), holder.address
         if slot is not None:
             return 1 << slot
-        return self._cluster.toward(address) if address is not None else 0
+        # A slot of this cluster has another broker by now, or nobody.
+        return self._cluster.toward(address) & ~CLUSTER_MASK if address is not None else 0
 
     def _duty_towards(self, holder: Holder) -> Duty:
         """Return the duty of a copy for one broker; without destinations if it is this one."""

@@ -325,6 +325,15 @@ class Router:
         ready = self._admit(event, now, marked=marked, via=via, source=source)
         return ready if self._ordering.too_late == before else (event,)
 
+    def _is_for_nobody(self, duty: Duty) -> bool:
+        """Say whether nobody stands where an event for one broker is to go, or no way leads there.
+
+        Where its cluster has died, and is still stated, it may have another address by now.
+        """
+        there = duty.destinations
+        moved = 0 if duty.address else self._plans.cluster.now_at(there)
+        return not (there & self.named_sending.reached or moved)
+
     @property
     def _own_bit(self) -> int:
         return 1 << (self._plans.cluster.slot or 0)
@@ -334,6 +343,8 @@ class Router:
         self._passing.pass_on(run, duty, head.flags, head.link_class, now)
         if not self._plans.is_for_us(duty):
             self._counters["events_relayed"] += run.count
+            if head.is_named and self._is_for_nobody(duty):
+                self._deliveries.named.came_to_nobody(run)
             return
         run = run.flat()
         head = run.head

@@ -26,10 +26,8 @@ BEFORE_NS = nanos(2.0)  #: whoever is to get an event has been where it is for s
 AFTER_NS = nanos(10.0)  #: ... and whoever is to get it, or has it, lives on for so long
 DETACHED_NS = nanos(7.0)  #: a subscriber may be without a broker for so long, and miss nothing
 NEW_NS = nanos(6.0)  #: a broker that has joined so shortly ago may lack what it was not sent
-#: What befalls an overlay of several clusters is forgotten after this where events name clients, as
-#: brokers remember for 30 s where these were, ...
-KNOWN_NS = nanos(31.0)
-CALM_NS = nanos(10.0)  #: ... and after this where events are for a queue group
+#: What befalls an overlay of several clusters is forgotten after this where events are for a group.
+CALM_NS = nanos(10.0)
 
 
 @dataclass(slots=True)
@@ -239,8 +237,8 @@ class Survivors:
 
     def _is_owed(self, event: Sent, home: _Home, client: _Client) -> bool:
         if event.names:
-            is_named = client.name in event.names and self._stays(event, home, client, KNOWN_NS)
-            return is_named and self._is_calm(event.at - KNOWN_NS, home.at + AFTER_NS)
+            is_named = client.name in event.names and self._stays(event, home, client)
+            return is_named and self._is_calm(event.at - BEFORE_NS, home.at + AFTER_NS)
         if client.topic != event.topic or client.group or event.at < client.since + BEFORE_NS:
             return False
         since, until = event.at - BEFORE_NS, home.at + AFTER_NS
@@ -257,13 +255,10 @@ class Survivors:
                 return False
         return True
 
-    def _stays(self, event: Sent, home: _Home, client: _Client, still: Nanos = BEFORE_NS) -> bool:
-        """Say whether it is at one broker all the time, which lives on with that of the event.
-
-        ``still``: it has not come from another one for so long.
-        """
+    def _stays(self, event: Sent, home: _Home, client: _Client) -> bool:
+        """Say whether it is at one broker all the time, which lives on with that of the event."""
         since, until = event.at - BEFORE_NS, home.at + AFTER_NS
-        stays = [each for each in client.stays if each[1].meets(event.at - still, until)]
+        stays = [each for each in client.stays if each[1].meets(since, until)]
         if event.at < client.since + BEFORE_NS or len(stays) != 1:
             return False
         broker, span = stays[0]
@@ -319,8 +314,8 @@ class Survivors:
     def _is_calm(self, since: Nanos, until: Nanos) -> bool:
         """Say whether there is one cluster, or nothing befell brokers, nor any cluster.
 
-        Clusters choose members of a group by what they know of each other, and may remember where
-        a named client was.
+        Clusters choose members of a group by what they know of each other, and events for named
+        clients may be under way between them.
         """
         stays = [cluster for places in self._places.values() for _, cluster in places]
         if len({*stays} - {None}) == 1:

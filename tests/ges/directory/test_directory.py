@@ -27,6 +27,20 @@ def test_an_entry_lasts_as_long_as_its_holder_said() -> None:
     assert (kept.holders("n", nanos(15)), kept.size) == ((), 0)
 
 
+def test_an_older_copy_replaces_no_newer_word() -> None:
+    """A neighbour that was away tells what it kept: the holder has another address since."""
+    kept, later = Register(), Holder(A.uid, A.place, 5)
+    kept.take(NameAt("n", later, 150), nanos(6))
+    assert kept.take(NameAt("n", A, 140, is_copy=True), nanos(10))
+    assert kept.holders("n", nanos(10)) == (later,)
+    assert kept.take(NameAt("n", A, 150, is_copy=True), nanos(10))
+    assert kept.holders("n", nanos(10)) == (A,)
+    assert kept.take(NameAt("n", later, 10), nanos(10)), "the holder itself knows best"
+    assert kept.holders("n", nanos(10)) == (later,)
+    assert kept.take(NameAt("n", later, 0, is_copy=True), nanos(10))
+    assert kept.size == 0
+
+
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = Register()
     many = [Holder(f"{number:032x}", number, None) for number in range(MAX_HOLDERS + 1)]
@@ -68,9 +82,17 @@ def test_answers_are_good_for_a_while_and_questions_end() -> None:
 def test_a_wrong_answer_is_forgotten() -> None:
     known = Lookups()
     known.found("n", (A,), Nanos(0))
-    assert not known.wrong("n", B.uid)
-    assert known.wrong("n", A.uid)
+    assert not known.wrong("n", B.uid, Nanos(0))
+    assert known.wrong("n", A.uid, Nanos(0))
     assert known.get("n", Nanos(0)) is None
+
+
+def test_an_answer_is_forgotten_where_another_broker_stands_by_now() -> None:
+    known = Lookups()
+    known.found("n", (A,), Nanos(0))
+    assert not known.wrong("n", B.uid, Nanos(NOBODY_NS - 1)), "it may be newer than the event"
+    assert known.wrong("n", B.uid, NOBODY_NS)
+    assert known.get("n", NOBODY_NS) is None
 
 
 def test_names_are_spread_over_the_ring() -> None:

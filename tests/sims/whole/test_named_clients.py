@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
+from ges.directory.directory_part import DirectoryPart
 from ges.directory.register import place_of
 from ges.wire.events import Options
 from ges.wire.names import name_filter
-from overlay.ids import LinkClass
+from overlay.ids import LinkClass, Nanos
+from overlay.machine import Effect
 from ring.geometry import clockwise
 from sims.experiments.service import Service
 from sims.world.clients import SimulatedClient
@@ -154,6 +157,53 @@ def test_two_names_of_one_event_that_have_become_names_of_one_broker(service: Se
     service.run(3)
     assert at_once.payloads == later.payloads == [b"1", b"2"]
     staying.unsubscribe()
+
+
+@pytest.fixture
+def silence(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """What a broker says to registrars of names that it has no more is lost."""
+    say = DirectoryPart._say
+
+    def spoken(self: DirectoryPart, name: str, lasts_s: int, now: Nanos) -> list[Effect]:
+        return say(self, name, lasts_s, now) if lasts_s else []
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DirectoryPart, "_say", spoken)
+        yield patch
+
+
+def test_a_registrar_that_missed_the_end_of_a_name_hears_of_it_with_the_next_event(
+    service: Service, silence: pytest.MonkeyPatch
+) -> None:
+    here = service.alive[0]
+    gone, _ = named(service, in_another(service, 1, here), "gone")
+    client, told = attach(service, here)
+    service.run(2)
+    gone.unsubscribe()
+    service.run(1)
+    silence.undo()
+    client.publish("t", [b"1"], options=to("gone"))
+    service.run(3)
+    client.publish("t", [b"2"], options=to("gone"))
+    service.run(3)
+    assert told.refused == ["no such client: gone"]
+
+
+def test_an_event_is_not_sent_on_and_on_between_brokers_that_have_no_such_clients(
+    service: Service, silence: pytest.MonkeyPatch
+) -> None:
+    here, *others = service.alive
+    clients = [named(service, uid, "nowhere")[0] for uid in others[:3]]
+    client, _ = attach(service, here)
+    service.run(2)
+    for each in clients:
+        each.unsubscribe()
+    service.run(1)
+    before = counted(service)
+    client.publish("t", [b"1"], options=to("nowhere"))
+    service.run(15)
+    after = counted(service)
+    assert after["named_events_misled"] - before["named_events_misled"] < 40
 
 
 def test_a_name_is_found_after_its_registrar_has_died() -> None:

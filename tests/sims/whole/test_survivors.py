@@ -10,8 +10,18 @@ from sims.stories.survivors import event_survivors, unit_survivors
 from tests.mutants import MUTANTS
 
 STORIES = (event_survivors, unit_survivors)
-#: An arc of the ring had gone another way for a second, and nobody saw that.
-FOUND = [(unit_survivors, 6)]
+FOUND = [
+    # An arc of the ring had gone another way for a second, and nobody saw that.
+    (unit_survivors, 6),
+    # A registrar took an old address of a broker for its present one.
+    (unit_survivors, 13),
+    # A broker that saw that nobody stood there any more had the named client itself.
+    (unit_survivors, 70),
+    # An event went to and fro between the clusters of an old address and a new one.
+    (unit_survivors, 84),
+    # A cluster dropped events for a broker that had died, and told nobody.
+    (unit_survivors, 77),
+]
 #: Two or three members of a group got some events.
 IN_CHANGE = [4, 7]
 PER_RUN = 20  #: seeds
