@@ -135,7 +135,7 @@ def test_two_owners_far_apart_are_found_by_claims_told_to_the_home() -> None:
     """Without these they would both go on: the test above would pass by chance else."""
     owners = {}
     for is_lost in (True, False):
-        ring = RecordRing.warm(8, 4, backups=4)
+        ring = RecordRing.warm(8, 1, backups=4)
         keys = ring.put_everywhere()
         sides = split(ring, "every other", rng_for(1))
         ring.partition(*sides)
