@@ -64,12 +64,7 @@ class Audience:
         """Some subscription is for events of some units alone."""
         return self._kept_near > 0
 
-    def add(
-        self,
-        client: Subscriber,
-        number: int,
-        ask: Ask,
-    ) -> None:
+    def add(self, client: Subscriber, number: int, ask: Ask) -> None:
         """Let a subscription that is not in use ask for something."""
         recipient = self._recipient(client)
         if ask.realm < Realm.ALL:

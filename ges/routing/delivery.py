@@ -59,12 +59,7 @@ class Deliveries:
         self.replays = Replays(counters, now, self.audience, wall_ns)
         self.retaining = Retaining(values, self.audience, counters, realms, wall_ns, now)
 
-    def subscribe(
-        self,
-        client: Subscriber,
-        number: int,
-        ask: Ask,
-    ) -> None:
+    def subscribe(self, client: Subscriber, number: int, ask: Ask) -> None:
         """Serve what a client asks for; the same number again replaces what it asked before."""
         before = self._drop(client, number)
         if before is not None and (name_in(before.filter) or name_in(ask.filter)):

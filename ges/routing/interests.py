@@ -28,12 +28,7 @@ class Interests:
         self._give = give
         self._pending: set[Key] = set()
 
-    def want(
-        self,
-        client: Subscriber,
-        number: int,
-        ask: Ask,
-    ) -> None:
+    def want(self, client: Subscriber, number: int, ask: Ask) -> None:
         """A client has a subscription; the same number again replaces one that takes no name."""
         key = client, number
         self._pending.add(key)
