@@ -26,7 +26,7 @@ from spark.analysis.analysis import Analysis
 from spark.analysis.delivery import Delivery, Interruption
 from spark.analysis.frames import Row, collect, ordered, table
 from spark.analysis.quantiles import CellQuantiles, Counts, Key
-from spark.analysis.recovery import GROUP, MEASURES, NS_PER_S, UNKNOWN, KeyedGroup
+from spark.analysis.recovery import CURVE, GROUP, MEASURES, NS_PER_S, UNKNOWN, KeyedGroup
 from spark.analysis.replay import command
 from spark.analysis.replicates import BOOTSTRAPPED, Cell, Replicates, cells, drawn
 from spark.analysis.results import (
@@ -65,7 +65,7 @@ def analyse(spark: SparkSession, data: Dataset) -> Analysis:
         told = growth.series(small.cells)
         rises = _sorted(small.named(map(growth.rise, told), Rise))
         fits = _sorted(small.named((fit for each in told for fit in growth.fits(each)), Fit))
-        steps = collect(small.steps, survival.Step)
+        steps = small.steps
         facts = collect(measures.facts(data), Facts)[0]
         return Analysis(
             facts=facts,
@@ -96,7 +96,7 @@ class _Small:
     exact: Sequence[CellQuantiles]
     drawn: Mapping[Key, Replicates]
     cells: Sequence[Cell]
-    steps: DataFrame
+    steps: Sequence[survival.Step]
     probes: DataFrame | None  #: not small: ``delivery.KeyedProbe``
     took: Mapping[Key, CellQuantiles]  #: of ``delivery.took``
 
@@ -118,11 +118,14 @@ def _reduced(data: Dataset) -> Iterator[_Small]:
     """Reduce the rows to small tables, each computed once."""
     runs = measures.keyed_runs(data.runs)
     measured = measures.measured(data.incidents, runs)
-    counted = quantiles.buckets(measured, "unit").persist()
+    counted = quantiles.buckets(
+        measures.measured(data.incidents, runs, with_curve=True), "unit"
+    ).persist()
     try:
-        counts = quantiles.counts(quantiles.pooled(counted))
+        every = drawn(counted)
+        found = {key: own for key, own in every.items() if key[2] != CURVE}
+        counts = {key: own.counts for key, own in found.items()}
         exact = quantiles.cell_quantiles(measured, counts)
-        found = drawn(counted)
         probes = delivery.keyed_probes(data.probes, runs) if data.probes else None
         yield _Small(
             runs=runs,
@@ -134,7 +137,9 @@ def _reduced(data: Dataset) -> Iterator[_Small]:
             exact=exact,
             drawn=found,
             cells=cells(exact, found),
-            steps=survival.steps(measured.where("measure = 'total'")),
+            steps=survival.steps(
+                {key: own.counts for key, own in every.items() if key[2] == CURVE}
+            ),
             probes=probes,
             took={} if probes is None else _exactly(delivery.took(probes)),
         )

@@ -37,6 +37,8 @@ from spark.dataset.load import Dataset
 MESSAGES = "messages"
 NUMBERS = (MESSAGES,)  #: measures that are no times
 MEASURES = (*PHASES, *NUMBERS)
+#: The total once more, to be counted finely: what a survival curve is made of.
+CURVE = "curve"
 
 GROUP = Group.__struct_fields__
 #: A cell: a group's key and a size; UNKNOWN where nobody counted the brokers.
@@ -156,14 +158,19 @@ def counts(data: Dataset) -> DataFrame:
     return expect(found, Counts)
 
 
-def measured(incidents: DataFrame, runs: DataFrame) -> DataFrame:
-    """Return rows of :class:`Measured` from incidents and :class:`KeyedRun`."""
+def measured(incidents: DataFrame, runs: DataFrame, *, with_curve: bool = False) -> DataFrame:
+    """Return rows of :class:`Measured` from incidents and :class:`KeyedRun`.
+
+    With the curve there is one row more of each incident, for ``CURVE``.
+    """
     failed = fn.col("verdict") == Verdict.BROKER_FAILED.value
     # Of a simulated run it is known that the broker lived where no time of failure is told.
     is_death = fn.col("failed_ns").isNotNull() | (fn.col("source") == Source.LIVE.value)
     rows = [_phase(name, phase, is_death) for name, phase in PHASES.items()]
     is_open = is_death & fn.col("repaired_ns").isNull()
     rows += [_row(name, fn.col(name), ~is_open, fn.lit(True)) for name in NUMBERS]
+    if with_curve:
+        rows.append(_phase(CURVE, PHASES["total"], is_death))
     found = (
         incidents.where(failed | fn.col("failed_ns").isNotNull())
         .join(runs, "run_id", "inner")

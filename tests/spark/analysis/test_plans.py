@@ -7,8 +7,8 @@ import re
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark.analysis import churn, delivery, recovery, replicates, survival
-from spark.analysis.quantiles import buckets, pooled
+from spark.analysis import churn, delivery, recovery, replicates
+from spark.analysis.quantiles import buckets
 from spark.dataset.load import Dataset, of_scenarios
 
 pytestmark = pytest.mark.spark
@@ -65,13 +65,11 @@ def test_incidents_are_counted_where_they_are_read(
 def test_python_runs_for_the_bootstrap_alone(
     spark: SparkSession, data: Dataset, keyed: DataFrame
 ) -> None:
-    measured = recovery.measured(data.incidents, keyed)
-    counted = buckets(measured, "unit")
+    counted = buckets(recovery.measured(data.incidents, keyed, with_curve=True), "unit")
     assert data.probes is not None
     probes = delivery.keyed_probes(data.probes, keyed)
     built_in = (
-        pooled(counted),
-        survival.steps(measured.where("measure = 'total'")),
+        counted,
         churn.churn(data.incidents, keyed),
         churn.lasted(data.incidents, keyed),
         delivery.deliveries(probes),
@@ -79,7 +77,7 @@ def test_python_runs_for_the_bootstrap_alone(
         delivery.took(probes),
     )
     python = re.compile(r"Python|InArrow|InPandas|ArrowEval")
-    assert [python.findall(plan(spark, frame)) for frame in built_in] == [[]] * 7
+    assert [python.findall(plan(spark, frame)) for frame in built_in] == [[]] * 6
     assert "FlatMapGroupsInArrow" in plan(spark, replicates.replicates(counted))
 
 
