@@ -210,15 +210,14 @@ def _quantiles(over: Reals, still: Reals, counts: Counts, draws: Reals) -> dict[
     """Return what was drawn of each quantile, less what its buckets say of the data."""
     if not len(draws):
         return {name: np.zeros(0) for name in BOOTSTRAPPED}
-    sums = counts.over[None, :], counts.still[None, :]
-    drawn = draws @ over, draws @ still
-    found = {}
-    for name, share in BOOTSTRAPPED.items():
-        own = quantiles_of(*sums, counts.least, counts.most, share)[0]
-        # Where the data do not reach it there is nothing that a replicate could be off by.
-        off = own if np.isfinite(own) else 0.0
-        found[name] = quantiles_of(*drawn, counts.least, counts.most, share) - off
-    return found
+    ends, shares = (counts.least, counts.most), tuple(BOOTSTRAPPED.values())
+    own = quantiles_of(counts.over[None, :], counts.still[None, :], *ends, *shares)
+    drawn = quantiles_of(draws @ over, draws @ still, *ends, *shares)
+    # Where the data do not reach it there is nothing that a replicate could be off by.
+    return {
+        name: each - (one[0] if np.isfinite(one[0]) else 0.0)
+        for name, one, each in zip(BOOTSTRAPPED, own, drawn, strict=True)
+    }
 
 
 def _draw(cell: pa.Table) -> pa.Table:

@@ -157,7 +157,7 @@ def test_replicates_interpolate_as_the_estimate_does() -> None:
     ).astype(float)
     ends, none = np.array(values), np.zeros_like(weights)
     for share in (0.0, 0.5, 0.95, 0.99, 1.0):
-        found = quantiles_of(weights, none, ends, ends, share)
+        (found,) = quantiles_of(weights, none, ends, ends, share)
         for at, row in enumerate(weights):
             whole = [v for v, w in zip(values, row, strict=True) for _ in range(int(w))]
             assert found[at] == pytest.approx(quantile(whole, share))
@@ -177,7 +177,7 @@ def test_places_among_counts_are_those_of_the_definition() -> None:
         ends = np.array([*values, 0], dtype=float)
         rows = (np.array([[*over, 0]], dtype=float), np.array([[*still, never]], dtype=float))
         for share in (0.0, 0.1, 0.5, 0.95, 0.99, 1.0):
-            (mine,) = quantiles_of(*rows, ends, ends, share)
+            ((mine,),) = quantiles_of(*rows, ends, ends, share)
             expected = quantile_with_open(ended, [*seen, *[math.inf] * never], share)
             assert mine == expected or mine == pytest.approx(expected, abs=1e-6)
 
