@@ -45,7 +45,7 @@ PARQUET, JSON_LINES = ".parquet", ".jsonl"
 #: A data set of fewer rows is analysed before a compiler that optimises has paid for itself.
 BRIEF_ROWS = 3_000_000
 _SHORT = 32  #: characters; writers cut statistics off at 64 or more
-_THREADS = 8  #: that look at files; most of the time is spent outside of Python
+THREADS = 8  #: that look at files; most of the time is spent outside of Python
 
 
 def find_partitions(directory: Path, record: Record) -> list[Path]:
@@ -157,7 +157,7 @@ def _looked_at(found: Mapping[Record, list[Path]]) -> Iterator[tuple[Path, int |
             return path, error
 
     places = [(path, record) for record, paths in found.items() for path in paths]
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPoolExecutor(THREADS) as pool:
         yield from pool.map(look, places)
 
 
