@@ -43,7 +43,7 @@ LARGEST = 10_000_000
 MAX_GIB = 8.0
 LINEAR = 1.5  #: ten times the rows may take so many times ten times as long
 #: Rows -> at most so many seconds of cores: 0.45 of what they took before rows were read once.
-MAX_CORE_SECONDS = {100_000: 24.0, 1_000_000: 60.0}
+MAX_CORE_SECONDS = {100_000: 22.0, 1_000_000: 33.0}
 PER_SMALL_RUN = 50  #: incidents
 FEW_FILES = 180
 MAX_FEW_FILES_S = 30.0  #: of cores
