@@ -154,7 +154,7 @@ def analyze(
     from spark import progress
     from spark.analysis.analyse import analyse
     from spark.analysis.groups import names
-    from spark.dataset.files import check_dataset
+    from spark.dataset.files import BRIEF_ROWS, check_dataset
     from spark.dataset.load import is_url, load, load_url, of_scenarios
     from spark.report.folder import check_place, write_report
     from spark.report.pages import headline
@@ -163,7 +163,8 @@ def analyze(
     check_place(out)
     with progress.spinner(f"analysing {data}"):
         files = None if is_url(data) else check_dataset(Path(data), skip_broken=skip_broken)
-        with open_session(master, memory="4g") as spark:
+        is_brief = files is not None and files.rows < BRIEF_ROWS
+        with open_session(master, memory="4g", is_brief=is_brief) as spark:
             read = (
                 load_url(spark, data, skip_broken=skip_broken)
                 if files is None

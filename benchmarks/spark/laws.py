@@ -27,7 +27,7 @@ from benchmarks.spark.planted import LAWS, law_cells
 from overlay.ids import NANOS_PER_SECOND
 from spark.analysis import growth
 from spark.analysis.judging import judge
-from spark.analysis.quantiles import buckets, cell_quantiles, counts, pooled
+from spark.analysis.quantiles import buckets, cell_quantiles
 from spark.analysis.recovery import Measured
 from spark.analysis.replicates import cells, drawn
 from spark.analysis.results import Fit, Judgement, Rise
@@ -76,8 +76,9 @@ def verdicts(spark: SparkSession, rows: pa.Table) -> dict[tuple[int, str], Judge
     measured = spark.createDataFrame(rows, spark_schema(Measured)).persist()
     try:
         counted = buckets(measured, "unit").persist()
-        exact = cell_quantiles(measured, counts(pooled(counted)))
-        told = growth.series(cells(exact, drawn(counted)))
+        found = drawn(counted)
+        exact = cell_quantiles(measured, {key: own.counts for key, own in found.items()})
+        told = growth.series(cells(exact, found))
         counted.unpersist()
     finally:
         measured.unpersist()

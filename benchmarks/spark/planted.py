@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -33,25 +33,42 @@ LAWS: Mapping[str, Callable[[Reals], Reals]] = {
 }
 
 
-def write(directory: Path, incidents: int) -> None:
-    """Write a data set of so many incidents, in runs of a thousand, of two settings."""
-    runs = list(_runs(max(1, incidents // PER_RUN)))
-    folder = directory / "runs"
-    folder.mkdir(parents=True)
-    pq.write_table(pa.Table.from_pylist(runs, arrow_schema(Run)), folder / "all.parquet")
-    (directory / "incidents").mkdir()
-    per_file = ROWS_PER_FILE // PER_RUN
+def write(
+    directory: Path,
+    incidents: int,
+    *,
+    per_run: int = PER_RUN,
+    settings: Sequence[str] = SETTINGS,
+    apart: bool = False,
+) -> None:
+    """Write a data set of so many incidents.
+
+    Args:
+        directory: The data set.
+        incidents: All of them.
+        per_run: Incidents of a run.
+        settings: The runs take turns with these, and then with sizes.
+        apart: Write files of each run, as a sweep does, and not a few large ones.
+    """
+    runs = list(_runs(max(1, incidents // per_run), settings))
+    folders = directory / "runs", directory / "incidents"
+    for folder in folders:
+        folder.mkdir(parents=True)
+    at_once = 1 if apart else ROWS_PER_FILE // per_run
     random = np.random.default_rng(1)
-    for at in range(0, len(runs), per_file):
-        tables = [_incidents(random, run) for run in runs[at : at + per_file]]
-        pq.write_table(pa.concat_tables(tables), directory / "incidents" / f"{at:06}.parquet")
+    for at in range(0, len(runs), at_once):
+        some = runs[at : at + at_once]
+        name = f"{some[0]['run_id'] if apart else f'{at:06}'}.parquet"
+        tables = [_incidents(random, run, per_run) for run in some]
+        pq.write_table(pa.Table.from_pylist(some, arrow_schema(Run)), folders[0] / name)
+        pq.write_table(pa.concat_tables(tables), folders[1] / name)
 
 
-def _runs(count: int) -> Iterator[dict[str, object]]:
+def _runs(count: int, settings: Sequence[str]) -> Iterator[dict[str, object]]:
     for number in range(count):
-        setting = SETTINGS[number % len(SETTINGS)]
-        n = SIZES[number // len(SETTINGS) % len(SIZES)]
-        seed = number // len(SETTINGS) // len(SIZES) + 1
+        setting = settings[number % len(settings)]
+        n = SIZES[number // len(settings) % len(SIZES)]
+        seed = number // len(settings) // len(SIZES) + 1
         yield {
             "schema_version": SCHEMA_VERSION,
             "run_id": f"crash-n{n}-s{seed}-{setting}",
@@ -67,38 +84,38 @@ def _runs(count: int) -> Iterator[dict[str, object]]:
         }
 
 
-def _incidents(random: np.random.Generator, run: Mapping[str, object]) -> pa.Table:
+def _incidents(random: np.random.Generator, run: Mapping[str, object], per_run: int) -> pa.Table:
     n = float(str(run["nodes"]))
     slower = 1.0 if "rank" in str(run["parameters"]) else 1.4
     luck = random.lognormal(0, 0.04)
-    failed = np.sort(random.uniform(1, SECONDS - 20, PER_RUN))
-    suspected = failed + luck * random.lognormal(np.log(2.3), 0.1, PER_RUN)
-    confirmed = suspected + random.lognormal(np.log(0.2), 0.25, PER_RUN)
+    failed = np.sort(random.uniform(1, SECONDS - 20, per_run))
+    suspected = failed + luck * random.lognormal(np.log(2.3), 0.1, per_run)
+    confirmed = suspected + random.lognormal(np.log(0.2), 0.25, per_run)
     repair = slower * luck * (0.3 + 0.1 * np.log2(n))
-    repaired = confirmed + repair * random.lognormal(0, 0.25, PER_RUN)
-    chords = repaired + random.lognormal(0, 0.25, PER_RUN)
-    is_open = random.random(PER_RUN) < OPEN_SHARE
-    numbers = np.arange(PER_RUN)
+    repaired = confirmed + repair * random.lognormal(0, 0.25, per_run)
+    chords = repaired + random.lognormal(0, 0.25, per_run)
+    is_open = random.random(per_run) < OPEN_SHARE
+    numbers = np.arange(per_run)
     uids = [f"u{number}" for number in numbers]
     columns = {
-        "schema_version": np.full(PER_RUN, SCHEMA_VERSION),
-        "run_id": [run["run_id"]] * PER_RUN,
+        "schema_version": np.full(per_run, SCHEMA_VERSION),
+        "run_id": [run["run_id"]] * per_run,
         "incident_id": [f"{uid}/1" for uid in uids],
-        "verdict": ["broker_failed"] * PER_RUN,
+        "verdict": ["broker_failed"] * per_run,
         "subject": uids,
         "subject_ring_id": numbers,
-        "observer": pa.nulls(PER_RUN, pa.string()),
-        "n": np.full(PER_RUN, int(n)),
-        "degree": np.full(PER_RUN, 8),
+        "observer": pa.nulls(per_run, pa.string()),
+        "n": np.full(per_run, int(n)),
+        "degree": np.full(per_run, 8),
         "failed_ns": _nanos(failed),
         "suspected_ns": _nanos(suspected),
         "confirmed_ns": _nanos(confirmed),
         "repaired_ns": pa.array(_nanos(repaired), mask=is_open),
         "chords_repaired_ns": pa.array(_nanos(chords), mask=is_open),
-        "messages": np.round(random.lognormal(np.log(20 + 6 * np.log2(n)), 0.1, PER_RUN)).astype(
+        "messages": np.round(random.lognormal(np.log(20 + 6 * np.log2(n)), 0.1, per_run)).astype(
             np.int64
         ),
-        "witnesses": [["w"]] * PER_RUN,
+        "witnesses": [["w"]] * per_run,
     }
     schema = arrow_schema(Incident)
     return pa.table({name: columns[name] for name in Incident.__struct_fields__}, schema=schema)

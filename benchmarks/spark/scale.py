@@ -1,10 +1,12 @@
 """Time and memory of the whole analysis, over the size of the data; and its core beside DuckDB.
 
     python -m benchmarks.spark.scale --rows 100000,1000000,10000000
+    python -m benchmarks.spark.scale --rows 100000 --files 180,10000 --cells 1000
 
 Each size is analysed by the command, in a process of its own, as a user would. Memory is that of
 all its processes together, the JVM with them. Whether the cost is linear is judged by the seconds
-of all cores, which other work on the machine does not change much.
+of all cores, which other work on the machine does not change much. Data sets of many small files,
+as a sweep leaves them, and of many cells are analysed as well.
 
 Then the quantiles of all measures in all cells are computed by Spark and by DuckDB from the same
 files, one after the other; that their answers are the same is checked.
@@ -28,7 +30,7 @@ import duckdb
 
 from benchmarks.arguments import at_least, listed
 from benchmarks.report import Bars
-from benchmarks.spark.planted import write
+from benchmarks.spark.planted import SIZES, write
 from overlay.trace_schema import PHASES
 from spark.analysis.quantiles import buckets, cell_quantiles, counts
 from spark.analysis.recovery import keyed_runs, measured
@@ -40,6 +42,12 @@ MAX_SECONDS = 300.0  #: for the largest data set of the default
 LARGEST = 10_000_000
 MAX_GIB = 8.0
 LINEAR = 1.5  #: ten times the rows may take so many times ten times as long
+#: Rows -> at most so many seconds of cores: 0.45 of what they took before rows were read once.
+MAX_CORE_SECONDS = {100_000: 22.0, 1_000_000: 33.0}
+PER_SMALL_RUN = 50  #: incidents
+FEW_FILES = 180
+MAX_FEW_FILES_S = 30.0  #: of cores
+MAX_LOOKING_S = 20.0
 SAMPLE_S = 0.25
 GIB = 2**30
 NEVER = 1e18  #: nanoseconds: a quantile that is not reached
@@ -55,6 +63,8 @@ def main() -> int:
     parser.add_argument(
         "--rows", type=listed(at_least(10_000)), default=[100_000, 1_000_000, LARGEST]
     )
+    parser.add_argument("--files", type=listed(at_least(20)), default=[180], help="small ones")
+    parser.add_argument("--cells", type=listed(at_least(10)), default=[], help="of three seeds")
     arguments = parser.parse_args()
     bars = Bars()
     took: list[tuple[int, float]] = []
@@ -67,13 +77,46 @@ def main() -> int:
             used = f"{seconds:.1f} s, {cores:.1f} s of cores, {memory / GIB:.2f} GiB"
             bars.note(f"{rows:>10,} incidents: {used}")
             bars.at_most("scale", f"GiB for {rows:,} incidents", memory / GIB, MAX_GIB)
+            if rows in MAX_CORE_SECONDS:
+                most = MAX_CORE_SECONDS[rows]
+                bars.at_most("scale", f"s of cores for {rows:,} incidents", cores, most)
             if rows == LARGEST:
                 bars.at_most("scale", f"seconds for {rows:,} incidents", seconds, MAX_SECONDS)
         for (fewer, before), (more, after) in pairwise(took):
             growth = (after / before) / (more / fewer)
             bars.at_most("scale", f"cost of {more:,} over that of {fewer:,}, a row", growth, LINEAR)
+        for files in arguments.files:
+            many_files(bars, Path(folder), files)
+        for cells in arguments.cells:
+            many_cells(bars, Path(folder), cells)
         beside_duckdb(bars, Path(folder) / str(max(arguments.rows)))
     return bars.exit_code
+
+
+def many_files(bars: Bars, folder: Path, files: int) -> None:
+    """Analyse a data set of a file for each run, and say how long looking at them took."""
+    directory = folder / f"files-{files}"
+    write(directory, files * PER_SMALL_RUN, per_run=PER_SMALL_RUN, apart=True)
+    start = time.monotonic()
+    check_dataset(directory)
+    looked = time.monotonic() - start
+    seconds, cores, memory = analyse(directory, folder / f"report-files-{files}")
+    used = f"{seconds:.1f} s, {cores:.1f} s of cores, {memory / GIB:.2f} GiB"
+    bars.note(f"{files:,} runs of {PER_SMALL_RUN} incidents in files of their own: {used}")
+    bars.at_most("scale", f"seconds to look at {files:,} runs", looked, MAX_LOOKING_S)
+    if files == FEW_FILES:
+        bars.at_most("scale", f"s of cores for {files} small runs", cores, MAX_FEW_FILES_S)
+
+
+def many_cells(bars: Bars, folder: Path, cells: int) -> None:
+    """Analyse a data set of many settings, with three seeds of each at each size."""
+    directory = folder / f"cells-{cells}"
+    settings = tuple(f"setting{number:04}" for number in range(-(-cells // len(SIZES))))
+    runs = 3 * len(settings) * len(SIZES)
+    write(directory, runs * PER_SMALL_RUN, per_run=PER_SMALL_RUN, settings=settings)
+    seconds, cores, memory = analyse(directory, folder / f"report-cells-{cells}")
+    used = f"{seconds:.1f} s, {cores:.1f} s of cores, {memory / GIB:.2f} GiB"
+    bars.note(f"{len(settings) * len(SIZES):,} cells of {runs:,} runs: {used}")
 
 
 def analyse(directory: Path, report: Path) -> tuple[float, float, int]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Protocol, TypeVar
 
 import msgspec
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from spark.analysis import (
@@ -26,7 +27,7 @@ from spark.analysis.analysis import Analysis
 from spark.analysis.delivery import Delivery, Interruption
 from spark.analysis.frames import Row, collect, ordered, table
 from spark.analysis.quantiles import CellQuantiles, Counts, Key
-from spark.analysis.recovery import GROUP, MEASURES, NS_PER_S, UNKNOWN, KeyedGroup
+from spark.analysis.recovery import CURVE, GROUP, MEASURES, NS_PER_S, UNKNOWN, KeyedGroup
 from spark.analysis.replay import command
 from spark.analysis.replicates import BOOTSTRAPPED, Cell, Replicates, cells, drawn
 from spark.analysis.results import (
@@ -61,44 +62,47 @@ class _Keyed(Protocol):
 
 def analyse(spark: SparkSession, data: Dataset) -> Analysis:
     """Analyse a data set."""
-    with _reduced(data) as small:
-        told = growth.series(small.cells)
-        rises = _sorted(small.named(map(growth.rise, told), Rise))
-        fits = _sorted(small.named((fit for each in told for fit in growth.fits(each)), Fit))
-        steps = collect(small.steps, survival.Step)
-        facts = collect(measures.facts(data), Facts)[0]
-        return Analysis(
-            facts=facts,
-            counts=_sorted(collect(measures.counts(data), CountsRow)),
-            quantiles=_sorted(_quantiles(small)),
-            survival=_sorted(_survival(small, steps)),
-            survived=_sorted(small.named(survival.summaries(steps), Survived)),
-            fits=fits,
-            verdicts=judging.judge_all(rises, fits),
-            churn=_sorted(_churn(small, data)),
-            delivery=_sorted(_deliveries(small)),
-            interruptions=_sorted(_interruptions(small)),
-            levels=_sorted(_levels(small, data) if facts.in_units else ()),
-            records=_sorted(_records(small, data) if facts.with_records else ()),
-            comparisons=_comparisons(small),
-            outliers=_outliers(spark, data, small),
-            skipped=data.skipped,
-        )
+    small = _reduced(data)
+    told = growth.series(small.cells)
+    rises = _sorted(small.named(map(growth.rise, told), Rise))
+    fits = _sorted(small.named((fit for each in told for fit in growth.fits(each)), Fit))
+    return Analysis(
+        facts=small.facts,
+        counts=_sorted(small.named(measures.counts(small.runs, small.per_run), CountsRow)),
+        quantiles=_sorted(_quantiles(small)),
+        survival=_sorted(_survival(small)),
+        survived=_sorted(small.named(survival.summaries(small.steps), Survived)),
+        fits=fits,
+        verdicts=judging.judge_all(rises, fits),
+        churn=_sorted(_churn(small)),
+        delivery=_sorted(_deliveries(small)),
+        interruptions=_sorted(_interruptions(small)),
+        levels=_sorted(small.named(levels.by_level(small.took), Level)),
+        records=_sorted(small.named(small.records, Records)),
+        comparisons=_comparisons(small),
+        outliers=_outliers(spark, data, small),
+        skipped=data.skipped,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Small:
     """What the rows of a data set come down to."""
 
-    runs: DataFrame  #: ``recovery.KeyedRun``
+    keyed: DataFrame  #: ``recovery.KeyedRun``
+    runs: pa.Table  #: ``recovery.Runs.rows``
+    per_run: pa.Table
+    facts: Facts
     groups: Mapping[int, KeyedGroup]
     counts: Mapping[Key, Counts]
     exact: Sequence[CellQuantiles]
     drawn: Mapping[Key, Replicates]
     cells: Sequence[Cell]
-    steps: DataFrame
-    probes: DataFrame | None  #: not small: ``delivery.KeyedProbe``
-    took: Mapping[Key, CellQuantiles]  #: of ``delivery.took``
+    steps: Sequence[survival.Step]
+    events: Sequence[delivery.Events]
+    holes: Sequence[churn.Hole]
+    took: Mapping[Key, CellQuantiles]  #: of all else that lasts
+    records: Sequence[levels.KeyedRecords]
 
     def named(self, rows: Iterable[_Keyed], record: type[_Named]) -> list[_Named]:
         """Return keyed rows as rows of ``record``: with the columns of their groups, and n."""
@@ -113,38 +117,51 @@ class _Small:
         return record(**{name: own[name] for name in record.__struct_fields__})
 
 
-@contextmanager
-def _reduced(data: Dataset) -> Iterator[_Small]:
+def _reduced(data: Dataset) -> _Small:
     """Reduce the rows to small tables, each computed once."""
-    runs = measures.keyed_runs(data.runs)
-    measured = measures.measured(data.incidents, runs)
+    runs = measures.runs_here(data.runs)
+    measured = measures.measured(data.incidents, runs.frame, with_curve=True)
     counted = quantiles.buckets(measured, "unit").persist()
     try:
-        counts = quantiles.counts(quantiles.pooled(counted))
-        exact = quantiles.cell_quantiles(measured, counts)
-        found = drawn(counted)
-        probes = delivery.keyed_probes(data.probes, runs) if data.probes else None
-        yield _Small(
-            runs=runs,
-            groups={
-                group.group_key: group
-                for group in collect(measures.keyed_groups(data.runs), KeyedGroup)
-            },
-            counts=counts,
-            exact=exact,
-            drawn=found,
-            cells=cells(exact, found),
-            steps=survival.steps(measured.where("measure = 'total'")),
-            probes=probes,
-            took={} if probes is None else _exactly(delivery.took(probes)),
-        )
+        every = drawn(counted)
     finally:
         counted.unpersist()
+    found = {key: own for key, own in every.items() if key[2] != CURVE}
+    counts = {key: own.counts for key, own in found.items()}
+    holes = collect(churn.holes(data.incidents, runs.frame), churn.Hole)
+    probes = delivery.keyed_probes(data.probes, runs.frame) if data.probes else None
+    per_run = measures.per_run(data.incidents)
+    facts = measures.facts(runs.rows, per_run)
+    more = [churn.lasted(data.incidents, runs.frame)] if any(h.measure for h in holes) else []
+    known = quantiles.counts_of(hole for hole in holes if hole.measure)
+    others = [levels.lasted(data.incidents, runs.frame)] if facts.in_units else []
+    others += [] if probes is None else [delivery.took(probes)]
+    for rows in others:
+        known |= quantiles.counts(quantiles.buckets(rows))
+    exact = _exact([measures.measured(data.incidents, runs.frame), *more, *others], counts | known)
+    records = levels.records(data.incidents, runs.frame) if facts.with_records else None
+    own = [row for key, row in exact.items() if key in counts]
+    return _Small(
+        keyed=runs.frame,
+        runs=runs.rows,
+        per_run=per_run,
+        facts=facts,
+        groups=runs.groups,
+        counts=counts,
+        exact=own,
+        drawn=found,
+        cells=cells(own, found),
+        steps=survival.steps({key: own.counts for key, own in every.items() if key[2] == CURVE}),
+        events=() if probes is None else collect(delivery.events(probes), delivery.Events),
+        holes=holes,
+        took={key: row for key, row in exact.items() if key not in counts},
+        records=() if records is None else collect(records, levels.KeyedRecords),
+    )
 
 
-def _exactly(measured: DataFrame) -> dict[Key, CellQuantiles]:
-    counts = quantiles.counts(quantiles.buckets(measured))
-    found = quantiles.cell_quantiles(measured, counts)
+def _exact(parts: Sequence[DataFrame], known: Mapping[Key, Counts]) -> dict[Key, CellQuantiles]:
+    """Return quantiles of rows that were counted; they are read once more, if at all."""
+    found = quantiles.cell_quantiles(reduce(DataFrame.unionByName, parts), known)
     return {(row.group_key, row.size, row.measure): row for row in found}
 
 
@@ -161,20 +178,16 @@ def _reached(value: float | None) -> float | None:
     return None if value is None or value == float("inf") else float(value)
 
 
-def _survival(small: _Small, steps: Iterable[survival.Step]) -> Iterable[Survival]:
-    for step in steps:
+def _survival(small: _Small) -> Iterable[Survival]:
+    for step in small.steps:
         low, high = survival.interval(step, small.drawn[survival.key_of(step)])
         yield small.row(Survival, step, low=low, high=high)
 
 
-def _churn(small: _Small, data: Dataset) -> Iterable[Churn]:
-    rows = collect(churn.churn(data.incidents, small.runs), churn.KeyedChurn)
-    if not rows:
-        return
-    lasted = _exactly(churn.lasted(data.incidents, small.runs))
-    for row in rows:
+def _churn(small: _Small) -> Iterable[Churn]:
+    for row in churn.churn(small.holes, small.runs):
         alone, overlapping = (
-            _seconds(lasted.get((row.group_key, row.size, measure)), "p50")
+            _seconds(small.took.get((row.group_key, row.size, measure)), "p50")
             for measure in (churn.ALONE, churn.OVERLAPPING)
         )
         yield small.row(
@@ -185,27 +198,13 @@ def _churn(small: _Small, data: Dataset) -> Iterable[Churn]:
         )
 
 
-def _levels(small: _Small, data: Dataset) -> Iterable[Level]:
-    took = _exactly(levels.lasted(data.incidents, small.runs))
-    return small.named(levels.by_level(took), Level)
-
-
-def _records(small: _Small, data: Dataset) -> Iterable[Records]:
-    rows = collect(levels.records(data.incidents, small.runs), levels.KeyedRecords)
-    return small.named(rows, Records)
-
-
 def _deliveries(small: _Small) -> Iterable[Delivery]:
-    if small.probes is None:
-        return
-    for row in collect(delivery.deliveries(small.probes), delivery.KeyedDelivery):
+    for row in delivery.deliveries(small.events):
         yield small.row(Delivery, row, **_took(small, row, delivery.latency(row.link_class)))
 
 
 def _interruptions(small: _Small) -> Iterable[Interruption]:
-    if small.probes is None:
-        return
-    for row in collect(delivery.interruptions(small.probes), delivery.KeyedInterruption):
+    for row in delivery.interruptions(small.took.values()):
         own = _took(small, row, delivery.interruption(row.link_class, row.fault, row.struck))
         usual = small.took.get((row.group_key, row.size, delivery.usual(row.link_class)))
         yield small.row(Interruption, row, **own, usual_s=_seconds(usual, "p50"))
@@ -234,7 +233,7 @@ def _outliers(spark: SparkSession, data: Dataset, small: _Small) -> tuple[Outlie
     bounds = outliers.bounds(small.exact)
     if not bounds:
         return ()
-    found = outliers.outliers(data.incidents, small.runs, table(spark, outliers.Bound, bounds))
+    found = outliers.outliers(data.incidents, small.keyed, table(spark, outliers.Bound, bounds))
     shown = []
     for row in collect(found, outliers.KeyedOutlier):
         group = small.groups[row.group_key]

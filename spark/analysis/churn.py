@@ -6,12 +6,17 @@ a hole between two neighbours, from its moment until it is repaired or the run e
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
 from overlay.trace_schema import Source, Verdict
 from spark.analysis.frames import expect
+from spark.analysis.quantiles import Bucket, bucket, sums
 from spark.analysis.recovery import CELL, NS_PER_S, Measured
 
 ALONE, OVERLAPPING = "alone", "overlapping"
@@ -35,45 +40,85 @@ class KeyedChurn(msgspec.Struct, frozen=True, kw_only=True):
     overlapping: int
 
 
-def churn(incidents: DataFrame, runs: DataFrame) -> DataFrame:
-    """Return rows of :class:`KeyedChurn`: one a cell in which there are incidents.
+class Hole(Bucket, frozen=True, kw_only=True):
+    """Holes that lasted alike; the measure is ALONE or OVERLAPPING, empty where there was none."""
 
-    ``runs`` are rows of ``recovery.KeyedRun`` with ``source`` and ``duration_ns``.
-    """
-    simulated = _simulated(runs)
-    lived = simulated.groupBy(*CELL).agg(
-        fn.count("*").alias("runs"),
-        fn.sum(fn.col("duration_ns").cast("double")).alias("time"),
-        (fn.sum(fn.col("duration_ns").cast("double") * fn.col("size")) / _NS_PER_HOUR).alias(
-            "broker_hours"
-        ),
-    )
-    seen = (
-        _holes(incidents, simulated)
-        .groupBy(*CELL)
+    covered: float | None  #: nanoseconds, as ``open`` is
+    open: float | None
+    erred: int
+    killed: int
+
+
+def holes(incidents: DataFrame, runs: DataFrame) -> DataFrame:
+    """Return rows of :class:`Hole` from incidents and ``recovery.KeyedRun``."""
+    found = (
+        _measured(incidents, runs)
+        .withColumn("bucket", bucket("value"))
+        .groupBy(*CELL, "measure", "bucket")
         .agg(
-            fn.count("start").alias("failures"),
+            *sums(),
             fn.sum(fn.col("covered").cast("double")).alias("covered"),
             fn.sum((fn.col("end") - fn.col("start")).cast("double")).alias("open"),
-            fn.count_if("erred").alias("false_suspicions"),
-            fn.count_if("killed").alias("false_deaths"),
-            fn.count_if(~fn.col("overlaps")).alias("alone"),
-            fn.count_if("overlaps").alias("overlapping"),
+            fn.count_if("erred").alias("erred"),
+            fn.count_if("killed").alias("killed"),
         )
     )
-    hours = fn.col("broker_hours")
-    counts = ["failures", "covered", "open", "false_suspicions", "false_deaths"]
-    # Where no run has an incident, nothing tells a calm ring from rows that are missing.
-    rows = lived.join(seen, list(CELL), "inner").fillna(0, [*counts, "alone", "overlapping"])
-    told = rows.withColumns(
-        {
-            "failures_per_broker_hour": fn.col("failures") / hours,
-            "false_suspicions_per_broker_hour": fn.col("false_suspicions") / hours,
-            "whole_share": 1 - fn.col("covered") / fn.col("time"),
-            "pairs_share": 1 - fn.col("open") / (fn.col("time") * fn.col("size")),
-        }
+    return expect(found, Hole)
+
+
+def churn(holes: Iterable[Hole], runs: pa.Table) -> list[KeyedChurn]:
+    """Return a row a cell in which there are incidents; ``runs`` are ``recovery.Runs.rows``.
+
+    Where no run has an incident, nothing tells a calm ring from rows that are missing.
+    """
+    lived = _lived(runs)
+    by_cell: dict[tuple[int, int], list[Hole]] = {}
+    for hole in holes:
+        by_cell.setdefault((hole.group_key, hole.size), []).append(hole)
+    return [_churn(key, own, *lived[key]) for key, own in by_cell.items()]
+
+
+def _lived(runs: pa.Table) -> dict[tuple[int, int], tuple[int, float]]:
+    """Return how many runs of each cell are simulated, and their nanoseconds."""
+    simulated = pc.and_(
+        pc.equal(runs.column("source"), Source.SIMULATOR.value),
+        pc.and_(pc.greater(runs.column("duration_ns"), 0), pc.greater(runs.column("size"), 0)),
     )
-    return expect(told, KeyedChurn)
+    times = runs.column("duration_ns").cast(pa.float64(), safe=False)
+    rows = runs.set_column(runs.column_names.index("duration_ns"), "duration_ns", times)
+    found = (
+        rows.filter(simulated)
+        .group_by(list(CELL))
+        .aggregate([("duration_ns", "sum"), ([], "count_all")])
+    )
+    return {
+        (row["group_key"], row["size"]): (row["count_all"], row["duration_ns_sum"])
+        for row in found.to_pylist()
+    }
+
+
+def _churn(cell: tuple[int, int], holes: list[Hole], runs: int, time: float) -> KeyedChurn:
+    group_key, size = cell
+    hours = time * size / _NS_PER_HOUR
+    alone, overlapping = (
+        sum(hole.over + hole.still for hole in holes if hole.measure == measure)
+        for measure in (ALONE, OVERLAPPING)
+    )
+    erred = sum(hole.erred for hole in holes)
+    return KeyedChurn(
+        group_key=group_key,
+        size=size,
+        runs=runs,
+        broker_hours=hours,
+        failures_per_broker_hour=(alone + overlapping) / hours,
+        false_suspicions=erred,
+        false_suspicions_per_broker_hour=erred / hours,
+        false_deaths=sum(hole.killed for hole in holes),
+        whole_share=1 - sum(hole.covered or 0.0 for hole in holes) / time,
+        pairs_share=1 - sum(hole.open or 0.0 for hole in holes) / (time * size),
+        alone=alone,
+        overlapping=overlapping,
+    )
 
 
 def _simulated(runs: DataFrame) -> DataFrame:
@@ -122,13 +167,15 @@ def _holes(incidents: DataFrame, runs: DataFrame) -> DataFrame:
 
 def lasted(incidents: DataFrame, runs: DataFrame) -> DataFrame:
     """Return rows of ``recovery.Measured`` for failures ``alone`` and ``overlapping``."""
-    measure = fn.when(fn.col("overlaps"), OVERLAPPING).otherwise(ALONE)
-    holes = _holes(incidents, _simulated(runs)).where(fn.col("overlaps").isNotNull())
-    rows = holes.withColumns(
+    return expect(_measured(incidents, runs).where(fn.col("measure") != ""), Measured)
+
+
+def _measured(incidents: DataFrame, runs: DataFrame) -> DataFrame:
+    measure = fn.when(fn.col("start").isNull(), "").when(fn.col("overlaps"), OVERLAPPING)
+    return _holes(incidents, _simulated(runs)).withColumns(
         {
-            "measure": measure,
+            "measure": measure.otherwise(ALONE),
             "value": fn.coalesce("total", fn.col("end") - fn.col("start")),
             "over": fn.col("total").isNotNull(),
         }
     )
-    return expect(rows, Measured)

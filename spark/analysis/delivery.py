@@ -8,15 +8,17 @@ and came after it. Between events of a flow that is not interrupted there is the
 
 from __future__ import annotations
 
-from functools import reduce
+import math
+from collections.abc import Iterable
 from statistics import NormalDist
 
 import msgspec
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from spark.analysis.frames import expect
 from spark.analysis.groups import Grouped
+from spark.analysis.quantiles import CellQuantiles
 from spark.analysis.recovery import CELL, Measured
 from spark.analysis.replicates import CONFIDENCE
 
@@ -81,6 +83,22 @@ class KeyedProbe(msgspec.Struct, frozen=True, kw_only=True):
     struck: str | None
 
 
+class Events(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the events of one unit over one class of links, in a cell."""
+
+    group_key: int
+    size: int
+    link_class: str
+    unit: int
+    events: int
+    once: int
+    lost: int
+    unexplained: int
+    late: int
+    twice: int
+    disordered: int
+
+
 class KeyedDelivery(msgspec.Struct, frozen=True, kw_only=True):
     """A :class:`Delivery` before it has the columns of its group."""
 
@@ -116,10 +134,10 @@ def keyed_probes(probes: DataFrame, runs: DataFrame) -> DataFrame:
     return expect(probes.join(runs, "run_id", "inner"), KeyedProbe)
 
 
-def deliveries(probes: DataFrame) -> DataFrame:
-    """Return rows of :class:`KeyedDelivery` from those of :class:`KeyedProbe`."""
+def events(probes: DataFrame) -> DataFrame:
+    """Return rows of :class:`Events` from those of :class:`KeyedProbe`."""
     fate = fn.col("fate")
-    whole = probes.groupBy(*_CLASS).agg(
+    found = probes.groupBy(*_CLASS, "unit").agg(
         fn.count("*").alias("events"),
         fn.count_if(fate == "once").alias("once"),
         fn.count_if(fate == "lost").alias("lost"),
@@ -128,54 +146,66 @@ def deliveries(probes: DataFrame) -> DataFrame:
         fn.count_if(fate == "twice").alias("twice"),
         fn.count_if(fate == "disordered").alias("disordered"),
     )
-    shares = whole.withColumns(
-        {
-            "once_share": fn.col("once") / fn.col("events"),
-            "lost_share": fn.col("lost") / fn.col("events"),
-        }
-    )
-    known, reach = fn.col("error").isNotNull(), _Z * fn.col("error")
-    told = shares.join(_errors(probes), list(_CLASS), "inner").withColumns(
-        {
-            "lost_low": fn.when(known, fn.greatest(fn.col("lost_share") - reach, fn.lit(0.0))),
-            "lost_high": fn.when(known, fn.least(fn.col("lost_share") + reach, fn.lit(1.0))),
-        }
-    )
-    return expect(told, KeyedDelivery)
+    return expect(found, Events)
 
 
-def _errors(probes: DataFrame) -> DataFrame:
+def deliveries(events: Iterable[Events]) -> list[KeyedDelivery]:
+    """Return a row a cell and class of links."""
+    by_class: dict[tuple[int, int, str], list[Events]] = {}
+    for row in events:
+        by_class.setdefault((row.group_key, row.size, row.link_class), []).append(row)
+    return [_delivery(*key, own) for key, own in by_class.items()]
+
+
+def _delivery(group_key: int, size: int, link_class: str, units: list[Events]) -> KeyedDelivery:
+    def total(name: str) -> int:
+        return sum(getattr(unit, name) for unit in units)
+
+    count, lost = total("events"), total("lost")
+    share, error = lost / count, _error(units)
+    return KeyedDelivery(
+        group_key=group_key,
+        size=size,
+        link_class=link_class,
+        events=count,
+        once_share=total("once") / count,
+        lost=lost,
+        lost_share=share,
+        lost_low=None if error is None else max(share - _Z * error, 0.0),
+        lost_high=None if error is None else min(share + _Z * error, 1.0),
+        **{name: total(name) for name in ("unexplained", "late", "twice", "disordered")},
+    )
+
+
+def _error(units: list[Events]) -> float | None:
     """Return the standard error of the share lost: that of a ratio of sums over seeds."""
-    cell = Window.partitionBy(*_CLASS)
-    units = fn.count("*").over(cell)
-    lost, events = fn.sum("lost").over(cell), fn.sum("events").over(cell)
-    off = fn.col("lost") - fn.col("events") * lost / events
-    per_unit = probes.groupBy(*_CLASS, "unit").agg(
-        fn.count("*").alias("events"), fn.count_if(fn.col("fate") == "lost").alias("lost")
-    )
-    return (
-        per_unit.withColumns({"off": off, "units": units, "all": events})
-        .groupBy(*_CLASS, "units", "all")
-        .agg(fn.sum(fn.col("off") * fn.col("off")).alias("squares"))
-        .select(
-            *_CLASS,
-            fn.when(
-                fn.col("units") > 1,
-                fn.sqrt(fn.col("squares") * fn.col("units") / (fn.col("units") - 1))
-                / fn.col("all"),
-            ).alias("error"),
-        )
-    )
+    count = len(units)
+    if count < 2:
+        return None
+    every, lost = (sum(getattr(unit, name) for unit in units) for name in ("events", "lost"))
+    squares = math.fsum((unit.lost - unit.events * lost / every) ** 2 for unit in units)
+    return math.sqrt(squares * count / (count - 1)) / int(every)
 
 
-def interruptions(probes: DataFrame) -> DataFrame:
-    """Return rows of :class:`KeyedInterruption` from those of :class:`KeyedProbe`."""
-    found = (
-        _of_fault(probes)
-        .groupBy(*_CLASS, "fault", "struck")
-        .agg(fn.count("*").alias("flows"), fn.count_if(fn.col("gap").isNull()).alias("silent"))
-    )
-    return expect(found, KeyedInterruption)
+def interruptions(took: Iterable[CellQuantiles]) -> list[KeyedInterruption]:
+    """Return a row a cell, class of links, kind of fault and side, from quantiles of `took`."""
+    found = []
+    for row in took:
+        kind, *rest = row.measure.split(_APART)
+        if kind == _BROKEN:
+            link_class, fault, struck = rest
+            found.append(
+                KeyedInterruption(
+                    group_key=row.group_key,
+                    size=row.size,
+                    link_class=link_class,
+                    fault=fault,
+                    struck=struck,
+                    flows=row.count + row.open,
+                    silent=row.open,
+                )
+            )
+    return found
 
 
 def took(probes: DataFrame) -> DataFrame:
@@ -184,24 +214,25 @@ def took(probes: DataFrame) -> DataFrame:
     Their measures are those of :func:`latency`, :func:`interruption` and :func:`usual`. An event
     that is lost never came, and a flow of which nothing came any more was never taken up again.
     """
-    one = fn.lit(0).cast("long")
-    name = fn.concat_ws(_APART, fn.lit(_LATENCY), "link_class")
     came = fn.col("delivered_ns") - fn.col("published_ns")
-    usual = (
-        _gaps(probes)
-        .where(fn.col("fault").isNull() & fn.col("gap").isNotNull())
-        .select(*CELL, fn.concat_ws(_APART, fn.lit(_USUAL), "link_class").alias("measure"), "gap")
-    )
+    is_usual = fn.col("fault").isNull() & fn.col("gap").isNotNull()
+    each = fn.array(_named(_LATENCY, came))
+    both = fn.array(_named(_LATENCY, came), _named(_USUAL, fn.col("gap")))
     broken = fn.concat_ws(_APART, fn.lit(_BROKEN), "link_class", "fault", "struck")
-    parts = [
-        probes.select(*CELL, name.alias("measure"), came.alias("value")),
-        usual.withColumnRenamed("gap", "value"),
-        _of_fault(probes).select(*CELL, broken.alias("measure"), fn.col("gap").alias("value")),
-    ]
-    rows = reduce(DataFrame.unionByName, parts).withColumns(
-        {"unit": one, "over": fn.col("value").isNotNull()}
+    rows = (
+        _gaps(probes)
+        .select(*CELL, fn.inline(fn.when(is_usual, both).otherwise(each)))
+        .unionByName(
+            _of_fault(probes).select(*CELL, broken.alias("measure"), fn.col("gap").alias("value"))
+        )
+        .withColumns({"unit": fn.lit(0).cast("long"), "over": fn.col("value").isNotNull()})
     )
     return expect(rows, Measured)
+
+
+def _named(kind: str, value: Column) -> Column:
+    measure = fn.concat_ws(_APART, fn.lit(kind), "link_class")
+    return fn.struct(measure.alias("measure"), value.alias("value"))
 
 
 def latency(link_class: str) -> str:

@@ -20,7 +20,7 @@ from pyspark.sql import functions as fn
 
 from spark.analysis.frames import collect, expect, table
 from spark.analysis.ranks import Places, Reals, between, locate
-from spark.analysis.recovery import CELL
+from spark.analysis.recovery import CELL, CURVE
 
 #: Column -> the quantile it holds.
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
@@ -28,6 +28,7 @@ QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 _PER_DOUBLING = 128  #: buckets each time a value doubles
 _SCALE = _PER_DOUBLING / math.log(2)
 _KEY = (*CELL, "measure")
+NS_PER_MS = 10**6
 
 Key = tuple[int, int, str]  #: group, size, measure
 
@@ -97,41 +98,46 @@ def bucket(value: str) -> Column:
     return fn.when(column < 0, -width).otherwise(width).cast("long")
 
 
+def bucket_of(value: float) -> int:
+    """Return the bucket of one value."""
+    width = math.floor(math.log1p(abs(value)) * _SCALE)
+    return -width if value < 0 else width
+
+
 def buckets(measured: DataFrame, *more: str) -> DataFrame:
     """Return rows of :class:`Bucket` from those of ``recovery.Measured``, and by ``more`` columns.
 
-    The columns are the same if ``measured`` has been counted before, by more columns.
+    What is in ``recovery.CURVE`` is counted by the millisecond, and not by unit.
     """
+    is_curve = fn.col("measure") == CURVE
+    place = fn.when(is_curve, fn.ceil(fn.col("value") / NS_PER_MS)).otherwise(bucket("value"))
+    placed = measured.withColumn("bucket", place)
+    if "unit" in more:
+        none = fn.lit(0).cast("long")
+        placed = placed.withColumn("unit", fn.when(is_curve, none).otherwise(fn.col("unit")))
+    return placed.groupBy(*_KEY, *more, "bucket").agg(*sums())
+
+
+def sums() -> list[Column]:
+    """Return what is counted in a :class:`Bucket`."""
     over = fn.when(fn.col("over"), fn.col("value"))
-    return (
-        measured.withColumn("bucket", bucket("value"))
-        .groupBy(*_KEY, *more, "bucket")
-        .agg(
-            fn.count_if("over").alias("over"),
-            fn.count_if(~fn.col("over")).alias("still"),
-            fn.sum(over.cast("double")).alias("total"),
-            fn.min(over).alias("least"),
-            fn.max(over).alias("most"),
-        )
-    )
-
-
-def pooled(counted: DataFrame) -> DataFrame:
-    """Return rows of :class:`Bucket` from those that were counted by more columns."""
-    found = counted.groupBy(*_KEY, "bucket").agg(
-        *(fn.sum(name).alias(name) for name in ("over", "still", "total")),
-        fn.min("least").alias("least"),
-        fn.max("most").alias("most"),
-    )
-    return expect(found, Bucket)
+    return [
+        fn.count_if("over").alias("over"),
+        fn.count_if(~fn.col("over")).alias("still"),
+        fn.sum(over.cast("double")).alias("total"),
+        fn.min(over).alias("least"),
+        fn.max(over).alias("most"),
+    ]
 
 
 def counts(rows: DataFrame) -> dict[Key, Counts]:
     """Bring rows of :class:`Bucket` here, by cell and measure."""
-    found = sorted(
-        collect(expect(rows, Bucket), Bucket),
-        key=lambda row: (*_key(row), row.bucket is None, row.bucket or 0),
-    )
+    return counts_of(collect(expect(rows, Bucket), Bucket))
+
+
+def counts_of(rows: Iterable[Bucket]) -> dict[Key, Counts]:
+    """Return rows by cell and measure."""
+    found = sorted(rows, key=lambda row: (*_key(row), row.bucket is None, row.bucket or 0))
     return {key: _counts(list(alike)) for key, alike in groupby(found, key=_key)}
 
 

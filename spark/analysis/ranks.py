@@ -35,11 +35,21 @@ class Places(NamedTuple):
     part: Reals
 
 
-def locate(over: Reals, still: Reals, share: float) -> Places:
-    """Return the places of a quantile in each row of counts."""
-    rows, last = np.arange(len(over)), over.shape[1]
+class _Ranked(NamedTuple):
+    """Rows of counts, and what each stands for: itself, and a part of those seen no longer."""
+
+    over: Reals
+    weight: Reals
+    before: Reals  #: what stands before each
+    total: Reals
+
+
+def _ranked(over: Reals, still: Reals) -> _Ranked:
+    total = over.sum(axis=1) + still.sum(axis=1)
+    if not still[:, :-1].any() and not (still[:, -1:] * over[:, -1:]).any():
+        # All that is still open was seen for longer than what is over: ranks are plain.
+        return _Ranked(over, np.ones((1, over.shape[1])), over.cumsum(axis=1) - over, total)
     both = over + still
-    total = both.sum(axis=1)
     at_risk = total[:, None] - both.cumsum(axis=1) + both
     # What all at risk stand for: themselves, and their part of those that were seen no longer.
     ends = np.divide(over, at_risk, out=np.zeros_like(over), where=at_risk > 0)
@@ -50,16 +60,27 @@ def locate(over: Reals, still: Reals, share: float) -> Places:
     weight = np.ones_like(over)
     np.divide(left, at_risk, out=weight, where=(at_risk > 0) & ~untouched)
     before = np.round((over * weight).cumsum(axis=1) - over * weight, _DIGITS)
-    at = np.round(share * (total - 1), _DIGITS)
-    found = (over > 0) & (before <= at[:, None])
+    return _Ranked(over, weight, before, total)
+
+
+def locate(over: Reals, still: Reals, share: float) -> Places:
+    """Return the places of a quantile in each row of counts."""
+    return _locate(_ranked(over, still), share)
+
+
+def _locate(ranked: _Ranked, share: float) -> Places:
+    over = ranked.over
+    rows, last = np.arange(len(over)), over.shape[1]
+    at = np.round(share * (ranked.total - 1), _DIGITS)
+    found = (over > 0) & (ranked.before <= at[:, None])
     low = last - 1 - np.argmax(found[:, ::-1], axis=1)
-    each = weight[rows, low]
-    inside = at - before[rows, low]
+    each = np.broadcast_to(ranked.weight, over.shape)[rows, low]
+    inside = at - ranked.before[rows, low]
     rank = np.floor(np.round(inside / each, _DIGITS))
     rank = np.clip(rank, 0, np.maximum(over[rows, low] - 1, 0))
     part = np.maximum(np.round(inside - rank * each - (each - 1), _DIGITS), 0)
     is_inside = rank + 1 < over[rows, low]
-    following = _following(over)[rows, low]
+    following = _following(over, low)
     high = np.where(is_inside, low, np.minimum(following, last - 1))
     high_rank = np.where(is_inside, rank + 1, 0)
     exact = part < _ALMOST
@@ -75,22 +96,24 @@ def locate(over: Reals, still: Reals, share: float) -> Places:
     )
 
 
-def quantiles_of(over: Reals, still: Reals, least: Reals, most: Reals, share: float) -> Reals:
-    """Return a quantile of each row of counts; within a bucket values are spread evenly.
+def quantiles_of(
+    over: Reals, still: Reals, least: Reals, most: Reals, *shares: float
+) -> list[Reals]:
+    """Return quantiles of each row of counts; within a bucket values are spread evenly.
 
     ``least`` and ``most`` are the ends of the values that are over in each bucket.
     """
-    places = locate(over, still, share)
-    rows = np.arange(len(over))
+    rows, ranked = np.arange(len(over)), _ranked(over, still)
 
     def value(bucket: Wholes, rank: Wholes) -> Reals:
         count = np.maximum(over[rows, bucket] - 1, 1)
         spread: Reals = least[bucket] + rank / count * (most[bucket] - least[bucket])
         return spread
 
-    return between(
-        value(places.low, places.low_rank), value(places.high, places.high_rank), places.part
-    )
+    return [
+        between(value(at.low, at.low_rank), value(at.high, at.high_rank), at.part)
+        for at in (_locate(ranked, share) for share in shares)
+    ]
 
 
 def between(low: Reals, high: Reals, part: Reals) -> Reals:
@@ -139,11 +162,8 @@ def errors_of(over: Reals, still: Reals) -> Reals:
     return errors
 
 
-def _following(over: Reals) -> Wholes:
-    """Return the next bucket in which something is over, for each; the last one's: none."""
-    last = over.shape[1]
-    own = np.where(over > 0, np.arange(last), last)
-    upto = np.minimum.accumulate(own[:, ::-1], axis=1)[:, ::-1]
-    found = np.full_like(own, last)
-    found[:, :-1] = upto[:, 1:]
+def _following(over: Reals, low: Wholes) -> Wholes:
+    """Return the next bucket after ``low`` in which something is over; the last one's: none."""
+    after = (over > 0) & (np.arange(over.shape[1]) > low[:, None])
+    found: Wholes = np.where(after.any(axis=1), np.argmax(after, axis=1), over.shape[1])
     return found

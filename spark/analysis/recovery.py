@@ -24,19 +24,26 @@ statistics is the seed: incidents of one run are not independent of each other.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from overlay.trace_schema import PHASES, Phase, Source, Verdict
 from spark.analysis.frames import expect
 from spark.analysis.groups import Group
-from spark.analysis.results import Counts, Facts
-from spark.dataset.load import Dataset
+from spark.analysis.results import Facts
+from spark.dataset.column_types import spark_schema
 
 MESSAGES = "messages"
 NUMBERS = (MESSAGES,)  #: measures that are no times
 MEASURES = (*PHASES, *NUMBERS)
+#: The total once more, to be counted finely: what a survival curve is made of.
+CURVE = "curve"
 
 GROUP = Group.__struct_fields__
 #: A cell: a group's key and a size; UNKNOWN where nobody counted the brokers.
@@ -60,10 +67,35 @@ class KeyedRun(msgspec.Struct, frozen=True, kw_only=True):
     duration_ns: int | None
 
 
+_KEYED = list(KeyedRun.__struct_fields__)
+
+
 class KeyedGroup(Group, frozen=True, kw_only=True):
     """A group and its key."""
 
     group_key: int
+
+
+class KeyedCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """A ``results.Counts`` before it has the columns of its group."""
+
+    group_key: int
+    size: int
+    runs: int
+    seeds: int
+    broker_failed: int
+    link_failed: int
+    refuted: int
+    open: int
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """All runs: few, beside their incidents, and so they are here."""
+
+    frame: DataFrame  #: rows of :class:`KeyedRun`
+    rows: pa.Table  #: the same, with ``version``
+    groups: Mapping[int, KeyedGroup]
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,73 +129,107 @@ def grouped(runs: DataFrame) -> DataFrame:
 
 def keyed_runs(runs: DataFrame) -> DataFrame:
     """Return rows of :class:`KeyedRun`."""
+    return expect(_keyed(runs), KeyedRun)
+
+
+def runs_here(runs: DataFrame) -> Runs:
+    """Bring runs here; what is made of them then reads no file again."""
+    rank = fn.row_number().over(Window.partitionBy("group_key").orderBy("run_id"))
+    group = fn.when(rank == 1, fn.struct(*GROUP[1:]))
+    told = _keyed(runs).withColumn("group", group).select(*_KEYED, "version", "group.*")
+    rows = told.toArrow().combine_chunks()
+    named = rows.select(["group_key", *GROUP]).filter(pc.is_valid(rows.column("scenario")))
+    rows = rows.select([*_KEYED, "version"])
+    schema = spark_schema(KeyedRun)
+    return Runs(
+        frame=runs.sparkSession.createDataFrame(rows.select(_KEYED), schema),
+        rows=rows,
+        groups={row["group_key"]: KeyedGroup(**row) for row in named.to_pylist()},
+    )
+
+
+def _keyed(runs: DataFrame) -> DataFrame:
     unit = fn.when(fn.col("seed").isNull(), fn.xxhash64("run_id")).otherwise(fn.xxhash64("seed"))
     many = fn.count("*").over(Window.partitionBy(*CELL)) > MAX_UNITS
     keyed = grouped(runs).withColumn("unit", unit)
     pooled = fn.pmod("unit", fn.lit(MAX_UNITS).cast("long"))
-    return expect(keyed.withColumn("unit", fn.when(many, pooled).otherwise(unit)), KeyedRun)
+    return keyed.withColumn("unit", fn.when(many, pooled).otherwise(unit))
 
 
-def keyed_groups(runs: DataFrame) -> DataFrame:
-    """Return rows of :class:`KeyedGroup`: few, one a group."""
-    return expect(grouped(runs).select("group_key", *GROUP).distinct(), KeyedGroup)
-
-
-def facts(data: Dataset) -> DataFrame:
-    """Return the one row of ``results.Facts``."""
-    runs = data.runs.agg(
-        fn.count("*").alias("runs"),
-        fn.count_if(fn.col("source") == Source.SIMULATOR.value).alias("simulated"),
-        fn.count_if(fn.col("source") == Source.LIVE.value).alias("live"),
-        fn.countDistinct("seed").alias("seeds"),
-        fn.sort_array(fn.collect_set("version")).alias("versions"),
+def facts(runs: pa.Table, told: pa.Table) -> Facts:
+    """Return ``results.Facts`` from ``Runs.rows`` and :func:`per_run`."""
+    known = _with_told(runs, told)
+    is_simulated = pc.equal(known.column("source"), Source.SIMULATOR.value)
+    incidents = pc.sum(told.column("told")).as_py() or 0
+    return Facts(
+        runs=len(runs),
+        simulated=pc.sum(is_simulated).as_py() or 0,
+        live=pc.sum(pc.equal(known.column("source"), Source.LIVE.value)).as_py() or 0,
+        seeds=pc.count_distinct(known.column("seed")).as_py(),
+        versions=tuple(sorted(pc.unique(known.column("version")).to_pylist())),
+        incidents=incidents,
+        strays=incidents - (pc.sum(known.column("told")).as_py() or 0),
+        in_units=pc.sum(told.column("in_units")).as_py() or 0,
+        with_records=pc.sum(told.column("with_records")).as_py() or 0,
+        bare=pc.sum(pc.and_(is_simulated, pc.is_null(known.column("told")))).as_py() or 0,
     )
-    simulated = fn.col("source") == Source.SIMULATOR.value
-    known = data.runs.select("run_id", simulated.alias("simulated"))
-    seen = {"in_units": "level", "with_records": "records_lost"}
-    per_run = data.incidents.groupBy("run_id").agg(
-        fn.count("*").alias("told"),
-        *(fn.count(column).alias(name) for name, column in seen.items()),
-    )
-    incidents = per_run.join(known, on="run_id", how="full").agg(
-        fn.coalesce(fn.sum("told"), fn.lit(0)).alias("incidents"),
-        fn.coalesce(fn.sum(fn.when(fn.col("simulated").isNull(), fn.col("told"))), fn.lit(0)).alias(
-            "strays"
-        ),
-        fn.count_if(fn.col("simulated") & fn.col("told").isNull()).alias("bare"),
-        *(fn.coalesce(fn.sum(name), fn.lit(0)).alias(name) for name in seen),
-    )
-    return expect(runs.crossJoin(incidents), Facts)
 
 
-def counts(data: Dataset) -> DataFrame:
-    """Return rows of ``results.Counts``: one a cell, those without incidents too."""
+def counts(runs: pa.Table, told: pa.Table) -> list[KeyedCounts]:
+    """Return a row a cell, also for those without incidents."""
     verdicts = [verdict.value for verdict in Verdict]
-    per_run = data.incidents.groupBy("run_id").agg(
-        *(fn.count_if(fn.col("verdict") == verdict).alias(verdict) for verdict in verdicts)
-    )
     found = (
-        grouped(data.runs)
-        .join(per_run, on="run_id", how="left")
-        .fillna(0, verdicts)
-        .groupBy(*GROUP, fn.col("nodes").alias("n"))
-        .agg(
-            fn.count("*").alias("runs"),
-            fn.countDistinct("seed").alias("seeds"),
-            *(fn.sum(verdict).alias(verdict) for verdict in verdicts),
+        _with_told(runs, told)
+        .group_by(list(CELL))
+        .aggregate(
+            [
+                ("run_id", "count"),
+                ("seed", "count_distinct"),
+                *((verdict, "sum") for verdict in verdicts),
+            ]
         )
     )
-    return expect(found, Counts)
+    return [
+        KeyedCounts(
+            group_key=row["group_key"],
+            size=row["size"],
+            runs=row["run_id_count"],
+            seeds=row["seed_count_distinct"],
+            **{verdict: row[f"{verdict}_sum"] or 0 for verdict in verdicts},
+        )
+        for row in found.to_pylist()
+    ]
 
 
-def measured(incidents: DataFrame, runs: DataFrame) -> DataFrame:
-    """Return rows of :class:`Measured` from incidents and :class:`KeyedRun`."""
+def per_run(incidents: DataFrame) -> pa.Table:
+    """Return how many incidents are told of each run, and how many of each verdict."""
+    verdict = fn.col("verdict")
+    found = incidents.groupBy("run_id").agg(
+        fn.count("*").alias("told"),
+        fn.count("level").alias("in_units"),
+        fn.count("records_lost").alias("with_records"),
+        *(fn.count_if(verdict == known.value).alias(known.value) for known in Verdict),
+    )
+    return found.toArrow().combine_chunks()
+
+
+def _with_told(runs: pa.Table, told: pa.Table) -> pa.Table:
+    return runs.join(told, "run_id", join_type="left outer")
+
+
+def measured(incidents: DataFrame, runs: DataFrame, *, with_curve: bool = False) -> DataFrame:
+    """Return rows of :class:`Measured` from incidents and :class:`KeyedRun`.
+
+    With the curve there is one row more of each incident, for ``CURVE``.
+    """
     failed = fn.col("verdict") == Verdict.BROKER_FAILED.value
     # Of a simulated run it is known that the broker lived where no time of failure is told.
     is_death = fn.col("failed_ns").isNotNull() | (fn.col("source") == Source.LIVE.value)
     rows = [_phase(name, phase, is_death) for name, phase in PHASES.items()]
     is_open = is_death & fn.col("repaired_ns").isNull()
     rows += [_row(name, fn.col(name), ~is_open, fn.lit(True)) for name in NUMBERS]
+    if with_curve:
+        rows.append(_phase(CURVE, PHASES["total"], is_death))
     found = (
         incidents.where(failed | fn.col("failed_ns").isNotNull())
         .join(runs, "run_id", "inner")

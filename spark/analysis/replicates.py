@@ -6,27 +6,30 @@ would give intervals that are too narrow. Two cells with the same seeds are draw
 they have in common cancels when they are compared.
 
 Spark reduces each seed to counts in buckets (``quantiles``). What is left is, for each cell, the
-product of a matrix of draws and one of counts. No built-in does that, so numpy does it, on the
-executors. A replicate interpolates as the estimate does (``ranks``). Within a bucket values are
-taken to be spread evenly; how far that is off for the data themselves is known, and taken off each
-replicate. No replicate leaves the data.
+product of a matrix of draws and one of counts. No built-in does that, so numpy does it: here, or on
+the executors if there are many buckets. A replicate interpolates as the estimate does (``ranks``).
+Within a bucket values are taken to be spread evenly; how far that is off for the data themselves is
+known, and taken off each replicate. No replicate leaves the data.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import repeat
+from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
 
 from sims.dataset import arrow_schema
-from spark.analysis.frames import collect, expect
-from spark.analysis.quantiles import QUANTILES, CellQuantiles, Key
+from spark.analysis.frames import expect
+from spark.analysis.quantiles import QUANTILES, CellQuantiles, Counts, Key
 from spark.analysis.ranks import Reals, end_of, errors_of, quantiles_of
 from spark.analysis.recovery import CELL, NS_PER_S, NUMBERS
 from spark.dataset.column_types import spark_schema
@@ -36,13 +39,29 @@ CONFIDENCE = 0.95
 BOOTSTRAPPED = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 #: Bucket of what may never be over: after all others.
 _NEVER = 2**62
+#: So many buckets of units are drawn here and not on the executors: some 100 MB.
+DRAWN_HERE = 1_000_000
+_KEY = (*CELL, "measure")
+_COLUMNS = ("over", "still", "least", "most")  #: of ``Counts``
 
 
-class Replicates(msgspec.Struct, frozen=True, kw_only=True):
-    """The quantiles of one measure in one cell, as drawn; none where there is only one seed.
+@dataclass(frozen=True, slots=True, eq=False)
+class Replicates:
+    """The counts of one measure in one cell, and its quantiles as drawn; none with one seed.
 
-    They are differences from the quantile of the data, infinite where they are not reached.
+    The latter are differences from the quantile of the data, infinite where it is not reached.
     """
+
+    key: Key
+    units: int
+    draws: Mapping[str, Reals]
+    places: Reals  #: buckets, in order
+    errors: Reals  #: of the logarithm of the survival curve at the end of each
+    counts: Counts
+
+
+class _Row(msgspec.Struct, frozen=True, kw_only=True):
+    """:class:`Replicates`, as Spark hands them on."""
 
     group_key: int
     size: int
@@ -51,8 +70,14 @@ class Replicates(msgspec.Struct, frozen=True, kw_only=True):
     p50: tuple[float, ...]
     p95: tuple[float, ...]
     p99: tuple[float, ...]
-    places: tuple[float, ...]  #: buckets, in order
-    errors: tuple[float, ...]  #: of the logarithm of the survival curve at the end of each
+    places: tuple[float, ...]
+    errors: tuple[float, ...]
+    numbers: tuple[float, ...]
+    over: tuple[float, ...]
+    still: tuple[float, ...]
+    least: tuple[float, ...]
+    most: tuple[float, ...]
+    total: float
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -79,22 +104,35 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 def replicates(counted: DataFrame) -> DataFrame:
-    """Return rows of :class:`Replicates` from buckets that were counted by ``unit``."""
-    places = fn.coalesce("bucket", fn.lit(_NEVER).cast("long"))
-    drawn = (
-        counted.withColumn("bucket", places)
-        .groupBy(*CELL, "measure")
-        .applyInArrow(_draw, spark_schema(Replicates))
-    )
-    return expect(drawn, Replicates)
+    """Return rows of :class:`_Row` from buckets that were counted by ``unit``."""
+    found = counted.groupBy(*_KEY).applyInArrow(_draw, spark_schema(_Row))
+    return expect(found, _Row)
 
 
 def drawn(counted: DataFrame) -> dict[Key, Replicates]:
-    """Bring the replicates of each cell and measure here."""
-    return {
-        (row.group_key, row.size, row.measure): row
-        for row in collect(replicates(counted), Replicates)
-    }
+    """Draw the replicates of each cell and measure from buckets that were counted by ``unit``.
+
+    ``counted`` is read twice. Few buckets are drawn here, as Python on the executors takes seconds
+    to start.
+    """
+    if counted.count() > DRAWN_HERE:
+        rows = replicates(counted).toArrow()
+        return {own.key: own for own in map(_read, map(rows.slice, range(len(rows)), repeat(1)))}
+    return {own.key: own for own in map(draw, _by_key(counted.toArrow()))}
+
+
+def _by_key(rows: pa.Table) -> Iterator[pa.Table]:
+    """Yield the rows of each cell and measure."""
+    ordered = rows.combine_chunks().sort_by([(name, "ascending") for name in _KEY])
+    if not len(ordered):
+        return
+    changes = [
+        pc.not_equal(column.slice(1), column.slice(0, len(column) - 1)).to_numpy()
+        for column in (ordered.column(name) for name in _KEY)
+    ]
+    starts = [0, *(np.flatnonzero(np.logical_or.reduce(changes)) + 1).tolist()]
+    for start, end in zip(starts, [*starts[1:], len(ordered)], strict=True):
+        yield ordered.slice(start, end - start)
 
 
 def cells(exact: Iterable[CellQuantiles], drawn: Mapping[Key, Replicates]) -> list[Cell]:
@@ -109,7 +147,7 @@ def _joined(row: CellQuantiles, drawn: Replicates) -> Cell:
         own = getattr(row, name)
         at[name] = np.inf if own is None else own / unit
     for name in BOOTSTRAPPED:
-        moved = np.array(getattr(drawn, name)) + (getattr(row, name) or 0.0)
+        moved = drawn.draws[name] + (getattr(row, name) or 0.0)
         inside = np.clip(moved, row.least or 0.0, row.most or 0.0)
         draws[name] = np.where(np.isfinite(moved), inside, np.inf) / unit
     return Cell(
@@ -126,12 +164,13 @@ def _joined(row: CellQuantiles, drawn: Replicates) -> Cell:
     )
 
 
-def _draw(cell: pa.Table) -> pa.Table:
+def draw(cell: pa.Table) -> Replicates:
     """Draw one cell's replicates; its rows are the counts of each unit and bucket."""
     names = np.unique(cell.column("unit").to_numpy())
-    places = np.unique(cell.column("bucket").to_numpy())
+    numbers = pc.fill_null(cell.column("bucket"), _NEVER).to_numpy()
+    places = np.unique(numbers)
     row = np.searchsorted(names, cell.column("unit").to_numpy())
-    column = np.searchsorted(places, cell.column("bucket").to_numpy())
+    column = np.searchsorted(places, numbers)
 
     def matrix(name: str) -> Reals:
         found = np.zeros((len(names), len(places)))
@@ -146,33 +185,85 @@ def _draw(cell: pa.Table) -> pa.Table:
         return np.where(np.isfinite(found), found, 0.0)
 
     over, still = matrix("over"), matrix("still")
-    least, most = ends("least", np.inf, np.minimum), ends("most", -np.inf, np.maximum)
-    size, measure = cell.column("size")[0].as_py(), cell.column("measure")[0].as_py()
-    replicated = {}
-    draws = _draws(names, size) if len(names) > 1 else np.zeros((0, len(names)))
-    sums = [counts.sum(axis=0)[None, :] for counts in (over, still)]
-    for name, share in BOOTSTRAPPED.items():
-        own = quantiles_of(sums[0], sums[1], least, most, share)[0]
-        drawn = quantiles_of(draws @ over, draws @ still, least, most, share)
-        # Where the data do not reach it there is nothing that a replicate could be off by.
-        replicated[name] = (drawn - (own if np.isfinite(own) else 0.0)).tolist()
+    group_key, size, measure = (cell.column(name)[0].as_py() for name in _KEY)
+    counts = Counts(
+        numbers=tuple(None if place == _NEVER else place for place in places.tolist()),
+        over=over.sum(axis=0),
+        still=still.sum(axis=0),
+        least=ends("least", np.inf, np.minimum),
+        most=ends("most", -np.inf, np.maximum),
+        total=pc.sum(cell.column("total")).as_py() or 0.0,
+    )
     errors = errors_of(over, still)
     known = np.isfinite(errors) & (places < _NEVER) if measure == "total" else errors > np.inf
-    found = {
-        "group_key": cell.column("group_key")[0].as_py(),
-        "size": size,
-        "measure": measure,
-        "units": len(names),
-        **replicated,
-        "places": places[known].astype(np.float64).tolist(),
-        "errors": errors[known].tolist(),
+    return Replicates(
+        key=(group_key, size, measure),
+        units=len(names),
+        draws=_quantiles(over, still, counts, _draws(names.tobytes(), size)),
+        places=places[known].astype(np.float64),
+        errors=errors[known],
+        counts=counts,
+    )
+
+
+def _quantiles(over: Reals, still: Reals, counts: Counts, draws: Reals) -> dict[str, Reals]:
+    """Return what was drawn of each quantile, less what its buckets say of the data."""
+    if not len(draws):
+        return {name: np.zeros(0) for name in BOOTSTRAPPED}
+    ends, shares = (counts.least, counts.most), tuple(BOOTSTRAPPED.values())
+    own = quantiles_of(counts.over[None, :], counts.still[None, :], *ends, *shares)
+    drawn = quantiles_of(draws @ over, draws @ still, *ends, *shares)
+    # Where the data do not reach it there is nothing that a replicate could be off by.
+    return {
+        name: each - (one[0] if np.isfinite(one[0]) else 0.0)
+        for name, one, each in zip(BOOTSTRAPPED, own, drawn, strict=True)
     }
-    return pa.Table.from_pylist([found], schema=arrow_schema(Replicates))
 
 
-def _draws(names: NDArray[np.int64], size: int) -> Reals:
+def _draw(cell: pa.Table) -> pa.Table:
+    """Draw one cell's replicates on an executor."""
+    own = draw(cell)
+    told: dict[str, object] = dict(zip(_KEY, own.key, strict=True))
+    told |= {"units": own.units, **own.draws, "places": own.places, "errors": own.errors}
+    numbers = np.array([_NEVER if n is None else n for n in own.counts.numbers], dtype=np.float64)
+    told |= {"numbers": numbers, "total": own.counts.total}
+    told |= {name: getattr(own.counts, name) for name in _COLUMNS}
+    return pa.table(
+        {name: pa.array([told[name]]) for name in _Row.__struct_fields__}, arrow_schema(_Row)
+    )
+
+
+def _read(row: pa.Table) -> Replicates:
+    """Return the replicates of one row of :class:`_Row`."""
+
+    def one(name: str) -> Any:  # noqa: ANN401 - whatever the column holds
+        return row.column(name)[0].as_py()
+
+    def reals(name: str) -> Reals:
+        found: Reals = row.column(name)[0].values.to_numpy(zero_copy_only=False)
+        return found
+
+    return Replicates(
+        key=(one("group_key"), one("size"), one("measure")),
+        units=one("units"),
+        draws={name: reals(name) for name in BOOTSTRAPPED},
+        places=reals("places"),
+        errors=reals("errors"),
+        counts=Counts(
+            numbers=tuple(None if n == _NEVER else int(n) for n in reals("numbers").tolist()),
+            total=one("total"),
+            **{name: reals(name) for name in _COLUMNS},
+        ),
+    )
+
+
+@lru_cache(maxsize=8)  # each measure of a cell has the same units
+def _draws(names: bytes, size: int) -> Reals:
     """Return how often each unit is drawn in each replicate: the same for the same units."""
-    digest = hashlib.sha256(names.tobytes() + str(size).encode()).digest()
+    count = len(names) // np.dtype(np.int64).itemsize
+    if count < 2:
+        return np.zeros((0, count))
+    digest = hashlib.sha256(names + str(size).encode()).digest()
     random = np.random.default_rng(int.from_bytes(digest[:8]))
-    each = np.full(len(names), 1 / len(names))
-    return random.multinomial(len(names), each, size=REPLICATES).astype(np.float64)
+    each = np.full(count, 1 / count)
+    return random.multinomial(count, each, size=REPLICATES).astype(np.float64)

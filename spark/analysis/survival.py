@@ -12,18 +12,15 @@ times too small.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from statistics import NormalDist
 
 import msgspec
 import numpy as np
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as fn
 
-from spark.analysis.frames import expect
-from spark.analysis.quantiles import Key, bucket
-from spark.analysis.recovery import CELL, NS_PER_S
+from spark.analysis.quantiles import NS_PER_MS, Counts, Key, bucket_of
+from spark.analysis.recovery import NS_PER_S
 from spark.analysis.replicates import CONFIDENCE, Replicates
 
 _Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
@@ -59,51 +56,47 @@ class KeyedSurvived(msgspec.Struct, frozen=True, kw_only=True):
     p99_s: float | None
 
 
-def steps(measured: DataFrame) -> DataFrame:
-    """Return rows of :class:`Step`, by Kaplan and Meier, thinned to some hundred a cell.
+def steps(curves: Mapping[Key, Counts]) -> list[Step]:
+    """Return the curve of each cell, by Kaplan and Meier, thinned to some hundred steps.
 
-    ``measured`` are rows of ``recovery.Measured`` of one measure.
+    ``curves`` are the counts of ``recovery.CURVE``, by the millisecond; a step is where the last
+    failure of its millisecond was repaired.
     """
-    over = fn.col("over").cast("long")
-    counted = measured.groupBy(*CELL, "value").agg(
-        fn.sum(over).alias("ended"), fn.sum(1 - over).alias("lost")
+    return [step for key, own in curves.items() for step in _steps(key, own)]
+
+
+def _steps(key: Key, own: Counts) -> Iterator[Step]:
+    timed = np.array([number is not None for number in own.numbers])
+    if not timed.any():
+        return
+    both = own.over + own.still
+    at_risk = both.sum() - both.cumsum() + both
+    with np.errstate(divide="ignore"):  # where all that are at risk end, nothing is left
+        log = np.log1p(-own.over / at_risk).cumsum()
+    survival = np.exp(log)
+    is_last = np.arange(len(timed)) == np.flatnonzero(timed)[-1]
+    ends = np.array([number or 0 for number in own.numbers]) * float(NS_PER_MS)
+    value = np.where(own.over > 0, own.most, ends)
+    thinned = np.stack(
+        [
+            np.floor(-np.maximum(log, -1e3) * _STEPS),
+            is_last,
+            *(survival <= share + _CLOSE for share in CROSSED.values()),
+        ]
     )
-    cell = Window.partitionBy(*CELL)
-    order = cell.orderBy(fn.asc_nulls_last("value"))
-    until = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    both = fn.col("ended") + fn.col("lost")
-    ended, risk = fn.col("ended"), fn.col("at_risk")
-    # log(0) is null in SQL: where all that are at risk end, nothing is left.
-    factor = fn.when(ended < risk, fn.log(1 - ended / risk)).otherwise(fn.lit(float("-inf")))
-    curve = (
-        counted.withColumns(
-            {
-                "failures": fn.sum(both).over(cell),
-                "censored": fn.sum("lost").over(cell),
-                "at_risk": fn.sum(both).over(cell) - fn.sum(both).over(until) + both,
-                "is_last": fn.max("value").over(cell) == fn.col("value"),
-            }
+    told = np.flatnonzero(timed & ((own.over > 0) | is_last))
+    changes = (np.diff(thinned[:, told], axis=1) != 0).any(axis=0)
+    for at in told[np.concatenate([[True], changes])]:
+        yield Step(
+            group_key=key[0],
+            size=key[1],
+            bucket=bucket_of(float(value[at])),
+            after_s=float(value[at]) / NS_PER_S,
+            survival=float(survival[at]),
+            at_risk=int(at_risk[at]),
+            failures=int(both.sum()),
+            censored=int(own.still.sum()),
         )
-        .withColumn("log", fn.sum(factor).over(until))
-        .withColumn("survival", fn.exp("log"))
-        .where(fn.col("value").isNotNull() & ((ended > 0) | fn.col("is_last")))
-    )
-    thinned = fn.struct(
-        fn.floor(-fn.greatest(fn.col("log"), fn.lit(-1e3)) * _STEPS),
-        "is_last",
-        *(fn.col("survival") <= share + _CLOSE for share in CROSSED.values()),
-    )
-    # The first step of each place, by counting and not by sorting: these are as many rows as there
-    # are failures, and few are kept.
-    columns = ("value", "survival", "at_risk", "failures", "censored")
-    kept = (
-        curve.withColumn("place", thinned)
-        .groupBy(*CELL, "place")
-        .agg(fn.min_by(fn.struct(*columns), "value").alias("step"))
-        .select(*CELL, "step.*")
-    )
-    told = kept.withColumns({"after_s": fn.col("value") / NS_PER_S, "bucket": bucket("value")})
-    return expect(told, Step)
 
 
 def interval(step: Step, drawn: Replicates) -> tuple[float | None, float | None]:

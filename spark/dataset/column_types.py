@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from functools import cache
 
 import msgspec
 import pyarrow as pa
@@ -39,6 +40,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
     values: frozenset[str] | None = None
 
 
+@cache
 def columns(record: type[msgspec.Struct]) -> tuple[Column, ...]:
     """Return the columns of a table whose rows are ``record``, in the struct's order."""
     info = inspect.type_info(record)

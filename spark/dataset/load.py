@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 from urllib.parse import unquote
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -22,10 +25,14 @@ from pyspark.sql import types as sql
 
 from overlay.trace_schema import Incident, Probe, Run
 from overlay.wording import counted
+from sims.dataset import arrow_schema
 from spark.dataset.column_types import columns, spark_schema
-from spark.dataset.files import FOLDERS, JSON_LINES, PARQUET, DatasetFiles, check_version
+from spark.dataset.files import FOLDERS, JSON_LINES, PARQUET, THREADS, DatasetFiles, check_version
 from spark.dataset.rules import KEYS, Record, Rule, rules
 from spark.errors import DatasetError
+
+MANY = 16  #: files
+GATHERED_BYTES = 2**26  #: of many small files, as they are on disk
 
 #: Columns that the folders of a table in partitions name.
 PARTITIONS = (
@@ -55,7 +62,10 @@ def load(spark: SparkSession, files: DatasetFiles) -> Dataset:
     Raises:
         DatasetError: A row breaks a rule, or is in the data set twice.
     """
-    runs, incidents = _read(spark, files.runs, Run), _read(spark, files.incidents, Incident)
+    runs, incidents = (
+        _read(spark, paths, record, gathers=True)
+        for paths, record in ((files.runs, Run), (files.incidents, Incident))
+    )
     probes = None
     if files.probes:
         folder = files.directory / FOLDERS[Probe]
@@ -66,9 +76,15 @@ def load(spark: SparkSession, files: DatasetFiles) -> Dataset:
             probes = reader.parquet(*(address(path) for path in files.probes))
         else:
             probes = reader.parquet(address(folder))
-    return _checked(
-        Dataset(runs, incidents, probes, files.skipped), str(files.directory), files.skip_broken
-    )
+    found, place = Dataset(runs, incidents, probes, files.skipped), str(files.directory)
+    try:
+        return _checked(found, place, files.skip_broken)
+    except DatasetError:
+        if not (_are_many(files.runs) or _are_many(files.incidents)):
+            raise
+    # Rows that were gathered do not know their file, and the error is to name it.
+    runs, incidents = _read(spark, files.runs, Run), _read(spark, files.incidents, Incident)
+    return _checked(replace(found, runs=runs, incidents=incidents), place, files.skip_broken)
 
 
 def load_url(spark: SparkSession, url: str, *, skip_broken: bool = False) -> Dataset:
@@ -187,14 +203,48 @@ def _check_unique(frame: DataFrame, record: Record, place: str) -> None:
     raise DatasetError(f"{what} {named} is in {place} {twice['count']} times: {mend}")
 
 
-def _read(spark: SparkSession, files: list[Path], record: Record) -> DataFrame:
+def _read(
+    spark: SparkSession, files: list[Path], record: Record, *, gathers: bool = False
+) -> DataFrame:
     reader = spark.read.schema(spark_schema(record)).option("mode", "FAILFAST")
     frames = []
-    if parquet := [address(path) for path in files if path.suffix == PARQUET]:
-        frames.append(reader.parquet(*parquet))
+    parquet = [path for path in files if path.suffix == PARQUET]
+    if gathers and _are_many(parquet):
+        frames.append(_gathered(spark, parquet, record))
+    elif parquet:
+        frames.append(reader.parquet(*map(address, parquet)))
     if lines := [address(path) for path in files if path.suffix == JSON_LINES]:
         frames.append(reader.json(lines))
     return reduce(DataFrame.unionByName, frames)
+
+
+def _are_many(files: list[Path]) -> bool:
+    """Say whether files are many, and small: each pass of Spark would open all of them again."""
+    return len(files) > MANY and sum(path.stat().st_size for path in files) < GATHERED_BYTES
+
+
+def _gathered(spark: SparkSession, files: list[Path], record: Record) -> DataFrame:
+    """Return the rows of many small Parquet files, read once, here."""
+    nullable = [field.with_nullable(True) for field in arrow_schema(record)]
+
+    def rows(path: Path) -> pa.Table:
+        table = pq.ParquetFile(path).read()
+        there = set(table.column_names)
+        return pa.table(
+            {
+                field.name: table.column(field.name).cast(field.type)
+                if field.name in there
+                else pa.nulls(len(table), field.type)
+                for field in nullable
+            }
+        )
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        table = pa.concat_tables(pool.map(rows, files)).combine_chunks()
+    schema = sql.StructType(
+        [sql.StructField(f.name, f.dataType) for f in spark_schema(record).fields]
+    )
+    return spark.createDataFrame(table, schema)
 
 
 def _at_url(spark: SparkSession, place: str, record: Record, skip_broken: bool) -> DataFrame:

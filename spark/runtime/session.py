@@ -47,12 +47,22 @@ MAX_CORES = 4096
 #: What a socket says whose other end was a JVM.
 _JVM_GONE = (ConnectionError, EOFError, TimeoutError)
 _KNOCK_TIMEOUT_S = 10
+#: Options of our own JVM: it works on batches, and none waits for a single answer.
+_JVM = ("-XX:+UseParallelGC",)
+#: The quick compiler alone.
+_BRIEF = ("-XX:TieredStopAtLevel=1",)
+#: Options of the JVM that only works out how to start ours.
+_LAUNCHER = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _MASTER = re.compile(r"local(\[.+\]|-cluster\[.+\])?$|yarn$|(spark|k8s|sc)://.")
 
 
 @contextmanager
 def open_session(
-    master: str | None = None, *, memory: str = "2g", cores: int | None = None
+    master: str | None = None,
+    *,
+    memory: str = "2g",
+    cores: int | None = None,
+    is_brief: bool = False,
 ) -> Iterator[SparkSession]:
     """Open a session and close it with everything it started.
 
@@ -62,6 +72,7 @@ def open_session(
         master: A Spark master or Spark Connect URL; None for this machine.
         memory: Heap of the JVM, when it is started here.
         cores: So many of this machine's at most, and no other machine; None: all of them.
+        is_brief: There are few rows, so a compiler that optimises would cost more than it wins.
 
     Raises:
         ConfigError: A variable that a user has set for Spark makes no sense.
@@ -76,10 +87,12 @@ def open_session(
         )
     # The JVM must still be there when an error of its is put into words.
     with _termination_interrupts(), ExitStack() as stack, _translated_errors(master):
-        yield _enter(stack, master, memory, cores)
+        yield _enter(stack, master, memory, cores, is_brief=is_brief)
 
 
-def _enter(stack: ExitStack, master: str | None, memory: str, cores: int | None) -> SparkSession:
+def _enter(
+    stack: ExitStack, master: str | None, memory: str, cores: int | None, *, is_brief: bool
+) -> SparkSession:
     """Return a session; ``stack`` holds what ends it."""
     with suppress(ImportError):  # a variable speaks of Spark Connect, whose libraries are missing
         if (active := SparkSession.getActiveSession()) is not None:
@@ -102,7 +115,10 @@ def _enter(stack: ExitStack, master: str | None, memory: str, cores: int | None)
         return session
     if master is None:
         stack.enter_context(environment(dict.fromkeys(inherited(os.environ))))
-        return _own_jvm(stack, f"local[{min(cores or MAX_CORES, available_cores())}]", memory)
+        stack.enter_context(environment({"SPARK_LAUNCHER_OPTS": " ".join(_LAUNCHER)}))
+        options = (*_JVM, *(_BRIEF if is_brief else ()))
+        here = f"local[{min(cores or MAX_CORES, available_cores())}]"
+        return _own_jvm(stack, here, memory, options)
     _check_arguments(os.environ)
     return _own_jvm(stack, master, memory)
 
@@ -172,7 +188,9 @@ def _decided_elsewhere(environ: Mapping[str, str]) -> bool:
     return "SPARK_REMOTE" in environ or "PYSPARK_GATEWAY_PORT" in environ
 
 
-def _own_jvm(stack: ExitStack, master: str, memory: str) -> SparkSession:
+def _own_jvm(
+    stack: ExitStack, master: str, memory: str, options: tuple[str, ...] = ()
+) -> SparkSession:
     local = master.startswith("local")
     temporary = Path(
         stack.enter_context(
@@ -184,7 +202,7 @@ def _own_jvm(stack: ExitStack, master: str, memory: str) -> SparkSession:
     stack.enter_context(_no_word_of_interrupts())
     stack.push(_stop_jvm)
     builder = SparkSession.builder.master(master).appName("chordal recovery")
-    for key, value in _settings(temporary, home, memory, local=local).items():
+    for key, value in _settings(temporary, home, memory, options, local=local).items():
         builder = builder.config(key, value)
     session = _build(builder)
     _say_nothing_of_the_end(session)
@@ -287,13 +305,16 @@ def _variables(java_home: Path, temporary: Path, *, local: bool) -> dict[str, st
     return variables
 
 
-def _settings(temporary: Path, home: Path, memory: str, *, local: bool) -> dict[str, str]:
+def _settings(
+    temporary: Path, home: Path, memory: str, options: tuple[str, ...], *, local: bool
+) -> dict[str, str]:
     # Java unpacks libraries into its temporary folder, and they are programs, too.
     settings = {
         "spark.driver.memory": memory,
         "spark.driver.extraJavaOptions": (
-            f'"-Djava.io.tmpdir={home}" "-Dlog4j2.configurationFile={_LOG_CONFIG.as_uri()}"'
-        ),
+            f'"-Djava.io.tmpdir={home}" "-Dlog4j2.configurationFile={_LOG_CONFIG.as_uri()}" '
+            + " ".join(options)
+        ).rstrip(),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
 from overlay.quantiles import quantile
 from spark.analysis.quantiles import QUANTILES, CellQuantiles
 from spark.analysis.recovery import NS_PER_S
-from spark.analysis.replicates import _NEVER, Cell, Replicates, _draw, cells
+from spark.analysis.replicates import _NEVER, Cell, Replicates, cells, draw
 
 
-def drawn(by_unit: Sequence[Sequence[float]], measure: str = "total", size: int = 64) -> pa.Table:
+def drawn(by_unit: Sequence[Sequence[float]], measure: str = "total", size: int = 64) -> Replicates:
     """Return the replicates of a cell in which each value has a bucket of its own."""
     values = sorted({value for unit in by_unit for value in unit if math.isfinite(value)})
     rows = [
@@ -29,11 +28,12 @@ def drawn(by_unit: Sequence[Sequence[float]], measure: str = "total", size: int 
             "still": 0 if math.isfinite(value) else unit.count(value),
             "least": value if math.isfinite(value) else None,
             "most": value if math.isfinite(value) else None,
+            "total": value * unit.count(value) if math.isfinite(value) else None,
         }
         for at, unit in enumerate(by_unit)
         for value in sorted(set(unit))
     ]
-    return _draw(pa.Table.from_pylist(rows))
+    return draw(pa.Table.from_pylist(rows))
 
 
 def cell(by_unit: Sequence[Sequence[float]], size: int = 64, measure: str = "total") -> Cell:
@@ -55,6 +55,5 @@ def cell(by_unit: Sequence[Sequence[float]], size: int = 64, measure: str = "tot
         most=max(over, default=None),
         **{name: value if math.isfinite(value) else None for name, value in found.items()},
     )
-    (told,) = drawn(scaled, measure, size).to_pylist()
-    (joined,) = cells([row], {(1, size, measure): msgspec.convert(told, Replicates)})
+    (joined,) = cells([row], {(1, size, measure): drawn(scaled, measure, size)})
     return joined

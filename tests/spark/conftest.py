@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
+from pyspark.sql.classic.dataframe import DataFrame
 
 from spark.analysis.analysis import Analysis
 from spark.cli import recovery
@@ -45,6 +46,8 @@ class Printed:
     answer: str
     analysis: Analysis
     stderr: str
+    brought: list[DataFrame]  #: all frames that were brought to the driver
+    jobs: int  #: of Spark
 
 
 @pytest.fixture(scope="session")
@@ -69,12 +72,35 @@ def printed(
     """The study, analysed by the command; an analysis costs too much to be done for each test."""
     report = tmp_path_factory.mktemp("printed") / "report"
     arguments = ["analyze", str(study_folder), "--out", str(report), "--json"]
-    ran = CliRunner().invoke(recovery, arguments, standalone_mode=False)
+    context = spark.sparkContext
+    with _brought() as brought:
+        context.setJobGroup("printed", "the study")
+        ran = CliRunner().invoke(recovery, arguments, standalone_mode=False)
+        jobs = len(context.statusTracker().getJobIdsForGroup("printed"))
+        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
     assert ran.exception is None
     told = msgspec.json.decode(ran.stdout)
-    return Printed(
-        Path(told["report"]), told["answer"], msgspec.convert(told, Analysis), ran.stderr
-    )
+    analysis = msgspec.convert(told, Analysis)
+    return Printed(Path(told["report"]), told["answer"], analysis, ran.stderr, brought, jobs)
+
+
+@contextmanager
+def _brought() -> Iterator[list[DataFrame]]:
+    """Note each frame that is brought here."""
+    found: list[DataFrame] = []
+    ways = {name: getattr(DataFrame, name) for name in ("collect", "toArrow", "count")}
+
+    def noting(name: str) -> Callable[[DataFrame], object]:
+        def bring(frame: DataFrame) -> object:
+            found.append(frame)
+            return ways[name](frame)
+
+        return bring
+
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ways:
+            patched.setattr(DataFrame, name, noting(name))
+        yield found
 
 
 @pytest.fixture(scope="session")

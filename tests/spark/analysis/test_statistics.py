@@ -15,11 +15,11 @@ from pyspark.sql import DataFrame, SparkSession
 from overlay.errors import InvariantError
 from overlay.quantiles import quantile, quantile_with_open
 from sims.dataset import arrow_schema
-from spark.analysis import growth
+from spark.analysis import growth, replicates, survival
 from spark.analysis.frames import expect
 from spark.analysis.quantiles import QUANTILES, CellQuantiles, buckets, cell_quantiles, counts
 from spark.analysis.ranks import Reals, errors_of, quantiles_of
-from spark.analysis.recovery import Measured
+from spark.analysis.recovery import CURVE, Measured
 from spark.analysis.replicates import BOOTSTRAPPED, REPLICATES
 from spark.analysis.results import Law
 from spark.dataset.column_types import spark_schema
@@ -157,7 +157,7 @@ def test_replicates_interpolate_as_the_estimate_does() -> None:
     ).astype(float)
     ends, none = np.array(values), np.zeros_like(weights)
     for share in (0.0, 0.5, 0.95, 0.99, 1.0):
-        found = quantiles_of(weights, none, ends, ends, share)
+        (found,) = quantiles_of(weights, none, ends, ends, share)
         for at, row in enumerate(weights):
             whole = [v for v, w in zip(values, row, strict=True) for _ in range(int(w))]
             assert found[at] == pytest.approx(quantile(whole, share))
@@ -177,7 +177,7 @@ def test_places_among_counts_are_those_of_the_definition() -> None:
         ends = np.array([*values, 0], dtype=float)
         rows = (np.array([[*over, 0]], dtype=float), np.array([[*still, never]], dtype=float))
         for share in (0.0, 0.1, 0.5, 0.95, 0.99, 1.0):
-            (mine,) = quantiles_of(*rows, ends, ends, share)
+            ((mine,),) = quantiles_of(*rows, ends, ends, share)
             expected = quantile_with_open(ended, [*seen, *[math.inf] * never], share)
             assert mine == expected or mine == pytest.approx(expected, abs=1e-6)
 
@@ -203,12 +203,55 @@ def test_intervals_cover_as_often_as_those_of_numpy() -> None:
 
 def test_the_same_seeds_are_drawn_alike_and_one_seed_is_not_drawn_at_all() -> None:
     by_unit = [[float(1 + (unit * at) % 7) for at in range(7)] for unit in range(9)]
-    first, again = (drawn(by_unit).column("p50").to_pylist()[0] for _ in range(2))
+    first, again = (drawn(by_unit).draws["p50"].tolist() for _ in range(2))
     assert first == again
     assert len(first) == REPLICATES
     assert len(set(first)) > 3
     alone = drawn([[1.0, 2.0]])
-    assert (alone.column("units")[0].as_py(), alone.column("p50")[0].as_py()) == (1, [])
+    assert (alone.units, len(alone.draws["p50"])) == (1, 0)
+
+
+def test_many_buckets_are_drawn_on_the_executors_alike(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = {name: AWKWARD[name] for name in ("pair", "nulls", "nothing but nulls", "skewed")}
+    counted = buckets(frame(spark, values), "unit").persist()
+    here = replicates.drawn(counted)
+    monkeypatch.setattr(replicates, "DRAWN_HERE", 0)
+    there = replicates.drawn(counted)
+    counted.unpersist()
+    assert here.keys() == there.keys()
+    for key, own in here.items():
+        other = there[key]
+        assert (own.units, own.counts.numbers) == (other.units, other.counts.numbers)
+        assert own.counts.total == pytest.approx(other.counts.total)
+        for mine, theirs in (
+            *((own.draws[name], other.draws[name]) for name in BOOTSTRAPPED),
+            *((getattr(own, name), getattr(other, name)) for name in ("places", "errors")),
+            *((getattr(own.counts, n), getattr(other.counts, n)) for n in ("over", "still")),
+            *((getattr(own.counts, n), getattr(other.counts, n)) for n in ("least", "most")),
+        ):
+            np.testing.assert_allclose(mine, theirs)
+
+
+def test_a_survival_curve_ends_at_what_was_seen_last(spark: SparkSession) -> None:
+    """Two in one millisecond are one step; a time that nobody knows is at risk to the end."""
+    own = [(1_200_000, True), (1_900_000, True), (3 * S, True), (4 * S, False), (None, False)]
+    table = pa.Table.from_pylist(
+        [
+            {"group_key": 1, "size": 64, "unit": at, "measure": CURVE, "value": v, "over": over}
+            for at, (v, over) in enumerate(own)
+        ],
+        arrow_schema(Measured),
+    )
+    counted = buckets(spark.createDataFrame(table, spark_schema(Measured)), "unit")
+    (curve,) = (drawn.counts for drawn in replicates.drawn(counted).values())
+    steps = survival.steps({(1, 64, CURVE): curve})
+    assert [step.after_s for step in steps] == [0.0019, 3.0, 4.0]
+    assert [step.survival for step in steps] == pytest.approx([0.6, 0.4, 0.4])
+    assert [step.at_risk for step in steps] == [5, 3, 2]
+    assert (steps[0].failures, steps[0].censored) == (5, 2)
+    assert survival.summaries(steps)[0].p50_s == 3.0
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])

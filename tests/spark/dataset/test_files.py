@@ -47,6 +47,22 @@ def test_good_files_pass(data: Path) -> None:
         assert [path.name for path in paths] == ["live.jsonl", "sim.parquet"]
 
 
+def test_rows_are_counted_before_spark_starts(data: Path) -> None:
+    assert check_dataset(data).rows == 4
+
+
+@pytest.mark.parametrize("with_statistics", [True, False])
+@pytest.mark.parametrize("verdicts", [["lost"], ["lost", "open"], ["open", "open", "lost"]])
+def test_values_are_checked_whatever_statistics_say(
+    data: Path, verdicts: list[str], with_statistics: bool
+) -> None:
+    path = data / "incidents" / "sim.parquet"
+    one = pq.read_table(path).drop_columns(["verdict"])
+    table = pa.concat_tables([one] * len(verdicts)).append_column("verdict", pa.array(verdicts))
+    pq.write_table(table, path, write_statistics=with_statistics, row_group_size=2)
+    refused(path, Incident, "verdict", "lost")
+
+
 @pytest.mark.parametrize("name", ["runs/sim.parquet", "incidents/live.jsonl"])
 def test_one_bad_file_spoils_the_data_set(data: Path, name: str) -> None:
     (data / name).write_bytes(b"nothing")

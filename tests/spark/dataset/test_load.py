@@ -14,7 +14,7 @@ from pyspark.sql import types as sql
 from overlay.trace_schema import Incident, Probe, Run, Traffic
 from spark.dataset.column_types import Kind, columns, spark_schema
 from spark.dataset.files import FOLDERS, check_dataset
-from spark.dataset.load import check, load, load_url
+from spark.dataset.load import MANY, check, load, load_url
 from spark.dataset.partitions import load_partitions
 from spark.dataset.rules import LARGEST, MAX_BROKERS, Record
 from spark.errors import DatasetError
@@ -94,6 +94,29 @@ def test_a_row_that_makes_no_sense_is_refused_with_its_file_and_key(
     left = load(spark, check_dataset(tmp_path, skip_broken=True))
     assert [row.run_id for row in left.runs.collect()] == ["r2"]
     assert left.skipped == (f"1 row of runs: {said.partition(': ')[2]} {_end(changes)}",)
+
+
+def test_many_small_files_are_read_once_and_errors_name_the_one(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    names = [f"r{at:02}" for at in range(MANY + 1)]
+    for name in names:
+        rows.write_parquet(tmp_path, rows.run(name), [rows.incident(name)])
+    rows.write_json(tmp_path, rows.run("live", source="live"), [rows.incident("live")])
+    older = tmp_path / "incidents" / "r03.parquet"
+    narrow = pq.read_table(older)
+    number = narrow.schema.get_field_index("messages")
+    pq.write_table(narrow.set_column(number, "messages", narrow["messages"].cast("int32")), older)
+    data = load(spark, check_dataset(tmp_path))
+    for frame in (data.runs, data.incidents):
+        assert sorted(row.run_id for row in frame.collect()) == ["live", *names]
+    one, several = (
+        data.incidents.where(f"run_id = '{name}'").drop("run_id").collect() for name in names[2:4]
+    )
+    assert one == several
+    rows.write_parquet(tmp_path, rows.run("r05", nodes=0), [rows.incident("r05")])
+    with pytest.raises(DatasetError, match=r"runs/r05.parquet: nodes is not .*run_id 'r05'"):
+        load(spark, check_dataset(tmp_path))
 
 
 def _end(changes: dict[str, int]) -> int:

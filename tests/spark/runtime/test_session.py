@@ -242,6 +242,20 @@ def test_what_others_have_set_for_spark_and_java_decides_nothing(
     assert arguments[-1] == "pyspark-shell"
 
 
+@pytest.mark.parametrize("is_brief", [False, True])
+def test_few_rows_are_left_to_the_quick_compiler(told: tuple[Path, Path], is_brief: bool) -> None:
+    code = (
+        "from spark.runtime.session import open_session\n"
+        f"with open_session(is_brief={is_brief}): pass"
+    )
+    subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    (options,) = (
+        line for line in told[1].read_text().splitlines() if "spark.driver.extraJavaOptions" in line
+    )
+    assert "-XX:+UseParallelGC" in options
+    assert ("-XX:TieredStopAtLevel=1" in options) is is_brief
+
+
 def test_arguments_of_spark_without_their_end_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--packages org.example:jars:1")
