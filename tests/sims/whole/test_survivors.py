@@ -28,6 +28,7 @@ OPEN = {
     (event_survivors, 115): "two members of a group get some events",
     (event_survivors, 158): "events for a named client do not come",
     (event_survivors, 187): "events do not come to one subscriber",
+    (unit_survivors, 21): "an event for a named client does not come",
     (unit_survivors, 109): "an event of a cluster's realm comes to another cluster",
 }
 #: Two or three members of a group got some events.
