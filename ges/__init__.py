@@ -10,7 +10,8 @@ Rooms, from the top
     it came), ``http`` (a broker's admin server); ``broker`` (one process), ``operations`` (a
     whole overlay from outside); ``sessions`` (the broker's side of its clients), ``client``
     (theirs), ``admin`` (for machines that watch), ``discovery`` (where brokers are); ``routing``
-    (the way of an event through a broker); ``directory`` (where named clients are); ``statements``
+    (the way of an event through a broker), ``delivery`` (to its clients), ``order`` (once, and in
+    order); ``directory`` (where named clients are); ``statements``
     (what other units want, and their links);
     ``profiles`` (what clients want, told to all members of a cluster), ``retained`` (the last value
     of each topic); ``gateways`` (paths and next hops); ``units`` (who is in which cluster, and

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
+from ges.delivery.interests import Interests
+from ges.delivery.subscriber import Subscriber
 from ges.directory.directory_part import (
     NamesActive,
     NamesAnswered,
@@ -19,16 +21,14 @@ from ges.directory.directory_part import (
     NamesWrong,
 )
 from ges.node import BrokerNode
+from ges.order.recalls import Outbound
 from ges.retained.retained_part import ValuesAsked
 from ges.routing.holding import Holding
-from ges.routing.interests import Interests
 from ges.routing.known import Known
 from ges.routing.outlets import EventLines, Line, Lines
 from ges.routing.parts import ExpressRules, RoutingParts
 from ges.routing.paths import Path, Paths
-from ges.routing.recalls import Outbound
 from ges.routing.strays import Strays
-from ges.routing.subscriber import Subscriber
 from ges.statements.statements_part import ActiveIn
 from ges.topology.survey_part import Misled
 from ges.units.facts import Addressed, UnitsChanged

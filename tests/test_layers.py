@@ -23,7 +23,8 @@ PURE_ROOMS = {
     *("ring.wire", "ring.circle", "ring.joining", "ring.detection", "ring.repair", "ring.records"),
     "ring.coordination",
     *("ges.wire", "ges.matching", "ges.topology", "ges.units", "ges.gateways"),
-    *("ges.profiles", "ges.retained", "ges.directory", "ges.routing"),
+    *("ges.profiles", "ges.retained", "ges.directory"),
+    *("ges.order", "ges.delivery", "ges.routing"),
     *(
         "sims.world",
         "sims.verdicts",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ges.broker.config import BrokerConfig
 from ges.broker.memory_budget import MemoryBudget, Pool
-from ges.routing.kept import KEPT_NS
+from ges.delivery.kept import KEPT_NS
 from ges.sessions.parked_events import ParkedEvents
 from ges.sessions.session import Session
 from ges.stack import Stack

@@ -1,7 +1,7 @@
 """What a client tells the broker that it moves to, so as to get what it has missed. Pure.
 
 It says of each publisher which event it had last, and for how long it has had each subscription
-(:mod:`ges.routing.replay` says what the broker makes of it). That may be too much for one message.
+(:mod:`ges.delivery.replay` says what the broker makes of it). That may be too much for one message.
 """
 
 from __future__ import annotations

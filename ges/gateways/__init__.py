@@ -12,5 +12,6 @@ Names
 Losses
     ``connections`` (the links between units, as those at both ends have told), ``losses`` (how bad
     it is that one is lost), ``losses_part`` (watches for them).
-``gateways_part`` is the part of a broker's machine that joins them.
+``gateways_part`` is the part of a broker's machine that joins them; ``cluster`` is what routing
+sees of it.
 """

@@ -2,18 +2,18 @@
 
 Subscribers are named as :mod:`ges.routing.entering` says. Of the queue groups the source has chosen
 a unit for each. In there the first broker that gets the event chooses who serves those groups, by a
-hash (:meth:`ges.routing.choosing.Choosing.inside`). Where nobody in here has members of a group any
-more, another unit is tried. What is said of groups for other units is kept, as the event may go on
-there. Pure.
+hash (:meth:`ges.delivery.choosing.Choosing.inside`). Where nobody in here has members of a group
+any more, another unit is tried. What is said of groups for other units is kept, as the event may go
+on there. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ges.delivery.sharing import Sharing, Unserved
+from ges.gateways.cluster import Cluster
 from ges.routing.entering import Entering, Wanting
-from ges.routing.mask_plan import Cluster
-from ges.routing.sharing import Sharing, Unserved
 from ges.units.nodes import from_level, node_at
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Duty

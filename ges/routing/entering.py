@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from ges.routing.mask_plan import Cluster
+from ges.gateways.cluster import Cluster
 from ges.units.address import LEVELS
 from ges.units.nodes import from_level
 from ges.wire.events import Duty, Head

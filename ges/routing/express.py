@@ -21,14 +21,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from ges.routing.audience import Audience
+from ges.delivery.audience import Audience
+from ges.delivery.realms import Realms
+from ges.delivery.sharing import Sharing, with_numbers
+from ges.delivery.subscriber import Subscriber
+from ges.order.recent import Recent
 from ges.routing.outlets import Line, Lines
 from ges.routing.paths import Path, Paths
 from ges.routing.plan import Onward
-from ges.routing.realms import Realms
-from ges.routing.recent import Recent
-from ges.routing.sharing import Sharing, with_numbers
-from ges.routing.subscriber import Subscriber
 from ges.wire.delivered import pack_matches
 from ges.wire.event_flags import LATE_FLAG, ROUGH_FLAG
 from ges.wire.event_runs import EventRun

@@ -5,7 +5,7 @@ is none of these for the moment, they wait (:mod:`ges.routing.holding`).
 
 Each copy says which way it has come: a *stream* here is a link, or a way over others, to the broker
 that is to get the copy. Whenever another stream to that broker is taken than before, its token is
-renewed (:mod:`ges.routing.via`).
+renewed (:mod:`ges.order.via`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ges.order.via import MAX_STREAMS, Tokens
 from ges.routing.holding import Holding
 from ges.routing.outlets import Lines
 from ges.routing.paths import Path, Paths
 from ges.routing.plan import Onward
-from ges.routing.via import MAX_STREAMS, Tokens
 from ges.wire.event_flags import AGAIN_FLAG, LEVELS_FLAG
 from ges.wire.event_runs import EventRun
 from ges.wire.events import MAX_HOPS, Head, pack_end, pack_front, read_head, redirected

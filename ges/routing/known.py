@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ges.delivery.choosing import OuterGroups
+from ges.gateways.cluster import Cluster
 from ges.profiles.group_index import GroupIndex
-from ges.routing.choosing import OuterGroups
 from ges.routing.entering import Wanting
-from ges.routing.mask_plan import Cluster
 from ges.topology.secure_graph import SecureGraph
 from ges.wire.directory_messages import Holder
 from ges.wire.statement_messages import SecureHealth

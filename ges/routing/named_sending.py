@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from ges.order.recall import KEPT_NS, RecallLog
 from ges.routing.passing import Passing
-from ges.routing.recall import KEPT_NS, RecallLog
 from ges.wire.directory_messages import Holder
 from ges.wire.event_flags import AGAIN_FLAG
 from ges.wire.event_runs import EventRun

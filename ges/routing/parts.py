@@ -7,31 +7,31 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ges.delivery.choosing import Choosing
+from ges.delivery.delivery import Deliveries
+from ges.delivery.interests import Interests
+from ges.delivery.past import Past
+from ges.delivery.realms import Realms
+from ges.delivery.sharing import Sharing
+from ges.order.flow_order import FlowOrdering
+from ges.order.flow_tables import FlowTables
+from ges.order.recall import RecallLog
+from ges.order.recalls import Recalls
+from ges.order.via import Tokens
 from ges.retained.values import RetainedValues
 from ges.routing.catch_up import CatchUp
-from ges.routing.choosing import Choosing
-from ges.routing.delivery import Deliveries
 from ges.routing.express import Express, ExpressHops
-from ges.routing.flow_order import FlowOrdering
-from ges.routing.flow_tables import FlowTables
 from ges.routing.forwarding import Forwarding, Stream
 from ges.routing.holding import Holding
-from ges.routing.interests import Interests
 from ges.routing.known import Known
 from ges.routing.outlets import EventLines
 from ges.routing.passing import Passing
-from ges.routing.past import Past
 from ges.routing.paths import Paths
 from ges.routing.plans import Plans
 from ges.routing.reach import Reach
-from ges.routing.realms import Realms
-from ges.routing.recall import RecallLog
-from ges.routing.recalls import Recalls
 from ges.routing.rerouting import Rerouting
 from ges.routing.router import Router
-from ges.routing.sharing import Sharing
 from ges.routing.stuck import Stuck
-from ges.routing.via import Tokens
 from ges.wire.events import DEFAULT_BUDGET_US
 from overlay.ids import LinkClass, Nanos
 from overlay.multigraph.weights import LinkKey

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ges.gateways.cluster import Cluster
 from ges.routing.arc_plan import ArcPlan, TowardPlan, toward, whole_ring
 from ges.routing.flood_plan import FloodPlan
 from ges.routing.holding import Holding
-from ges.routing.mask_plan import Cluster, MaskPlan, Split
+from ges.routing.mask_plan import MaskPlan, Split
 from ges.routing.outlets import EventLines
 from ges.routing.plan import Onward, Plan
 from ges.wire.event_flags import FLOOD_FLAG, RECALLED_FLAG

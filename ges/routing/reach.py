@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ges.delivery.delivery import Deliveries
+from ges.delivery.subscriber import Subscriber
 from ges.gateways.next_hops import bits
-from ges.routing.delivery import Deliveries
 from ges.routing.known import Known
 from ges.routing.plans import Plans
-from ges.routing.subscriber import Subscriber
 from ges.topology.secure_graph import describe
 from ges.units.address import ALL_SLOTS, unpack_address
 from ges.units.nodes import name_of

@@ -14,22 +14,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from ges.delivery.delivery import Deliveries
+from ges.delivery.past import Past
+from ges.delivery.subscriber import Subscriber
+from ges.order.recalls import Outbound, Recalls
+from ges.order.recent import Recent
+from ges.order.via import Tokens
 from ges.routing.arc_plan import toward
 from ges.routing.coming_in import ComingIn
-from ges.routing.delivery import Deliveries
 from ges.routing.express import Express
 from ges.routing.forwarding import Stream
 from ges.routing.known import Known
 from ges.routing.named_sending import NamedSending
 from ges.routing.outlets import Line
 from ges.routing.passing import Passing
-from ges.routing.past import Past
 from ges.routing.paths import Path
 from ges.routing.plan import Onward
-from ges.routing.recalls import Outbound, Recalls
-from ges.routing.recent import Recent
-from ges.routing.subscriber import Subscriber
-from ges.routing.via import Tokens
 from ges.wire.directory_messages import Holder
 from ges.wire.event_flags import (
     AGAIN_FLAG,

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ges.order.recall import RecallLog
 from ges.routing.named_sending import Holders
-from ges.routing.recall import RecallLog
 from ges.routing.router import Router
 from ges.wire.directory_messages import Holder, NameWrong
 from ges.wire.events import Flow

@@ -3,7 +3,7 @@
 For example, the only broker that links two parts of a cluster has died. The ring closes within
 seconds, the next hops follow, and what has waited goes on. Bounded in bytes and in time; what is
 given up is found missing at its destination when a later event comes, and asked for
-(:mod:`ges.routing.flow_order`). Pure.
+(:mod:`ges.order.flow_order`). Pure.
 """
 
 from __future__ import annotations

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
+from ges.delivery.holdings import Recipient
 from ges.errors import TopicError
 from ges.gateways.next_hops import bits
 from ges.matching.containment import covers
 from ges.profiles.group_index import Group
-from ges.routing.holdings import Recipient
 from ges.routing.mask_plan import Split
 from ges.sessions.session import Session
 from ges.stack import Stack

@@ -8,7 +8,7 @@ routes by and patches what changes on the way without decoding the rest. What ch
      5 u8  shape          how many levels of destinations there are; 0: none, the event goes by arcs
                           of the ring (:mod:`ges.routing.arc_plan`)
      6 u16 0
-     8 u32 via            digest of the way so far (:mod:`ges.routing.via`)
+     8 u32 via            digest of the way so far (:mod:`ges.order.via`)
     12 u32 source         ring id of the broker where it was published
     16 u32 target         shape 0: where the arc ends that the receiver is to serve; else 0
     20 u32 millis         from a client: for how many milliseconds a secure event may be parked; of

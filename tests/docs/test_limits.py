@@ -32,7 +32,16 @@ ROOMS = (
     *("ring/circle", "ring/coordination", "ring/detection", "ring/joining", "ring/records"),
     *("ring/repair", "ring/verdicts.py"),
     *("ges/access", "ges/broker", "ges/directory", "ges/gateways", "ges/http", "ges/matching"),
-    *("ges/mqtt", "ges/profiles", "ges/retained", "ges/routing", "ges/sessions", "ges/stack.py"),
+    *(
+        "ges/mqtt",
+        "ges/profiles",
+        "ges/retained",
+        "ges/order",
+        "ges/delivery",
+        "ges/routing",
+        "ges/sessions",
+        "ges/stack.py",
+    ),
     *("ges/statements", "ges/topology", "ges/units"),
 )
 #: What only this broker, or its owner, makes grow.

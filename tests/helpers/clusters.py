@@ -6,13 +6,13 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from ges.delivery.choosing import Choosing
+from ges.delivery.realms import Realms
+from ges.delivery.sharing import Sharing
 from ges.gateways.graph import Graph, Link
 from ges.gateways.next_hops import Moves, NextHops
 from ges.matching.asks import ask_for
 from ges.profiles.group_index import GroupIndex, group_of
-from ges.routing.choosing import Choosing
-from ges.routing.realms import Realms
-from ges.routing.sharing import Sharing
 from ges.statements.held import Statements
 from overlay.ids import LinkClass
 

@@ -9,9 +9,9 @@ from weakref import WeakKeyDictionary
 
 import trio.testing
 
+from ges.delivery.interests import Interests
 from ges.matching.asks import ask_for, served
 from ges.routing.holding import Holding
-from ges.routing.interests import Interests
 from ges.routing.known import Known
 from ges.routing.outlets import EventLines
 from ges.routing.parts import ExpressRules, RoutingParts

@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from ges.client.watermarks import Watermarks
+from ges.delivery.interests import Interests
+from ges.delivery.past import Past
 from ges.gateways.link_state import LinkStates
+from ges.order.flow_order import FlowOrdering
+from ges.order.recall import RecallLog
+from ges.order.recalls import Recalls
+from ges.order.via import Tokens
 from ges.profiles.exchange import ProfileExchange
 from ges.profiles.held import MemberProfiles
 from ges.profiles.index import ProfileIndex
 from ges.routing.arc_plan import ArcPlan
-from ges.routing.flow_order import FlowOrdering
 from ges.routing.forwarding import Forwarding
-from ges.routing.interests import Interests
 from ges.routing.mask_plan import MaskPlan, Split
-from ges.routing.past import Past
-from ges.routing.recall import RecallLog
-from ges.routing.recalls import Recalls
-from ges.routing.via import Tokens
 from ges.units.membership import Membership
 from ges.units.office import Office
 from ges.units.table import ClusterTable

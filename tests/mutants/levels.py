@@ -5,6 +5,9 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
+from ges.delivery import audience
+from ges.delivery.delivery import Deliveries
+from ges.delivery.sharing import Sharing
 from ges.gateways import losses
 from ges.gateways.gates import Gates
 from ges.gateways.graph import ALL_NODES
@@ -12,11 +15,9 @@ from ges.gateways.losses import Severity
 from ges.gateways.naming import Naming
 from ges.gateways.paths import NOBODY, Paths
 from ges.matching.asks import ask_for
-from ges.routing import audience, entering, mask_plan, router
-from ges.routing.delivery import Deliveries
+from ges.routing import entering, mask_plan, router
 from ges.routing.entering import Entering
 from ges.routing.reach import Reach
-from ges.routing.sharing import Sharing
 from ges.stack import Stack
 from ges.statements import statements_part
 from ges.statements.content import tree_of

@@ -5,7 +5,7 @@ themselves are not in the texts that we have: what a test assumes of one, it say
 their links as they do in an overlay, and what a broker knows follows from that.
 
 Others are in ``tests/ges/profiles/test_vectors.py`` (figures 8 and 9 of P0, and sections of P1),
-``tests/ges/routing/test_flow_order.py`` (tables 2 and 3, figure 12) and ``test_losses.py`` (section
+``tests/ges/order/test_flow_order.py`` (tables 2 and 3, figure 12) and ``test_losses.py`` (section
 9.6 of P2 with its figure 10).
 """
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ges.routing.recalls import Answer, Outbound
+from ges.order.recalls import Answer, Outbound
 from ges.routing.stuck import TRACED_NS, WAIT_NS
 from ges.wire.events import Duty, pack_event, read_head
 from ges.wire.recall_messages import FlowTail, RangeQuery, Tails, WantedRange

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 import pytest
 
-from ges.routing.flow_order import HELD_BYTES
+from ges.order.flow_order import HELD_BYTES
 from ges.wire.broker_messages import SecureState
 from ges.wire.event_flags import FLOOD_FLAG, SECURE_FLAG
 from ges.wire.event_runs import event_runs
@@ -218,7 +218,7 @@ async def test_why_a_secure_event_is_not_taken() -> None:
 
 async def test_what_waits_counts_with_the_memory_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small events take more memory than they have bytes."""
-    monkeypatch.setattr("ges.routing.flow_order.MAX_HELD_BYTES", 10 * HELD_BYTES)
+    monkeypatch.setattr("ges.order.flow_order.MAX_HELD_BYTES", 10 * HELD_BYTES)
     bench = Bench()
     got = bench.session("#")
     bench.relay(*event(1))

@@ -9,7 +9,9 @@ import pytest
 from ges.broker import broker
 from ges.client import keepalive, outgoing, resuming, tries
 from ges.client.attachment import KEPT_BYTES as UNCONFIRMED_BYTES
-from ges.routing import flow_order, forwarding, holding, kept, past, recall
+from ges.delivery import kept, past
+from ges.order import flow_order, recall
+from ges.routing import forwarding, holding
 from ges.sessions import reader
 from ges.sessions import session as sessions
 from ges.topology import horizon, parallel_links, relay_paths, survey

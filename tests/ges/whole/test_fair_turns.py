@@ -12,8 +12,8 @@ from benchmarks.stage.brokers import Brokers, attach
 from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
 from ges.broker import upper
-from ges.routing.audience import Audience
-from ges.routing.holdings import Targets
+from ges.delivery.audience import Audience
+from ges.delivery.holdings import Targets
 from ges.sessions.subscriptions import Subscriptions
 from ges.wire.asked import Ask
 from ges.wire.client_messages import CLIENT_CODEC, StatusRequest, Subscribe

@@ -10,7 +10,7 @@ from benchmarks.stage.brokers import Brokers
 from benchmarks.stage.virtual import Weather
 from ges.broker import Broker
 from ges.client import connect
-from ges.routing.flow_order import PATIENCE_NS
+from ges.order.flow_order import PATIENCE_NS
 from ges.stack import Stack
 from ges.wire.event_flags import GROUPS_FLAG, MARK_FLAG, NAMED_FLAG
 from ges.wire.events import HEADER

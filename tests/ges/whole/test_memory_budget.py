@@ -18,7 +18,7 @@ from ges.broker import Broker, BrokerConfig
 from ges.broker.memory_budget import MIN_BYTES
 from ges.broker.memory_pools import FLOWS_SHARE, PORTION
 from ges.client import keepalive
-from ges.routing.subscriber import Subscriber
+from ges.delivery.subscriber import Subscriber
 from ges.wire.asked import Ask
 from ges.wire.broker_messages import SecureState
 from ges.wire.client_messages import Subscribe, Subscribed

@@ -20,10 +20,10 @@ from benchmarks.stage.waiting import until
 from ges.access.token_file import issue_token
 from ges.broker import Broker
 from ges.client import Client, connect
+from ges.delivery.first_values import KEY_BYTES, WISH_BYTES
 from ges.errors import PublishRefused, SubscribeRefused
 from ges.matching.asks import ask_for
 from ges.retained.values import RetainedValues
-from ges.routing.first_values import KEY_BYTES, WISH_BYTES
 from ges.sessions import subscription_shares
 from ges.sessions.subscription_shares import SubscriptionShares
 from ges.wire.asked import Ask

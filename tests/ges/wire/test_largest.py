@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from msgspec import inspect
 
-from ges.routing.flow_order import FlowOrdering
-from ges.routing.recall import RecallLog
+from ges.order.flow_order import FlowOrdering
+from ges.order.recall import RecallLog
 from ges.wire.event_runs import EventRun
 from ges.wire.events import pack_event, read_head
 from ges.wire.link_codec import LINK_CODEC, LINK_MESSAGES

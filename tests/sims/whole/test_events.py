@@ -157,7 +157,7 @@ def test_who_moves_to_another_broker_misses_nothing() -> None:
     ("broken", "story", "seed"),
     [
         ("overlay.queues.resend.Outgoing.take_back", event_flaps, 2),
-        ("ges.routing.replays.Replays.take", event_kills, 2),
+        ("ges.delivery.replays.Replays.take", event_kills, 2),
     ],
 )
 def test_a_broken_way_of_events_is_noticed(
