@@ -28,7 +28,6 @@ from ges.topology.secure_part import SecurePart
 from ges.topology.survey import Survey
 from ges.topology.survey_part import SurveyPart
 from ges.topology.uid_in_use import UidWatch
-from ges.units.address import LEVELS
 from ges.units.mailbox import Mailbox
 from ges.units.planner import UnitsConfig
 from ges.units.post import Post
@@ -37,8 +36,8 @@ from ges.units.units_part import UnitsPart
 from ges.wire.directory_messages import DIRECTORY_MESSAGES
 from ges.wire.gateway_messages import GATEWAY_MESSAGES
 from ges.wire.link_codec import LINK_CODEC
+from ges.wire.matter import Matter
 from ges.wire.profile_messages import PROFILE_MESSAGES
-from ges.wire.realms import Realm
 from ges.wire.recall_messages import RECALL_MESSAGES
 from ges.wire.relocation_messages import ROOM_MESSAGES
 from ges.wire.retained_messages import RETAINED_MESSAGES
@@ -188,23 +187,17 @@ class BrokerNode:
         """Say whether a link to ``peer`` may be made; None is yes."""
         return self.ring.admit(peer)
 
-    def mask_of(
-        self, link_class: LinkClass, topic: bytes, below: int = LEVELS, common: int = Realm.CLUSTER
-    ) -> int:
+    def mask_of(self, matter: Matter) -> int:
         """Return the slots of the members that want an event, as a mask, and other units.
-
-        ``below``: units of lower levels than this alone; ``common``: the level of the smallest unit
-        that has both its source and this broker in it.
 
         Of one of which nothing is known it may be. But secure events are only for those that
         have a secure link: others cannot have subscribed to any.
         """
         index, statements = self.profiles.index, self.statements
         unknown = index.unknown
-        if unknown and link_class.is_secret:
-            unknown &= self.gateways.tables[link_class].nodes
-        found = index.certain_mask_of(link_class, topic, common) | unknown
-        return found | statements.mask_of(link_class, topic, below, common)
+        if unknown and matter.link_class.is_secret:
+            unknown &= self.gateways.tables[matter.link_class].nodes
+        return index.certain_mask_of(matter) | unknown | statements.mask_of(matter)
 
     def handle(self, event: Input, now: Nanos) -> list[Effect]:
         """Take one input at time ``now`` and return what is to be done, in order."""

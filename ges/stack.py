@@ -199,12 +199,12 @@ class Stack:
 
         Where not all brokers have a slot, or something is not known of one, it is not.
         """
-        link_class, topic = head.link_class, head.topic
+        matter = head.matter
         return not (
             not self.node.gateways.is_for_all
-            or self.node.mask_of(link_class, topic, head.realm)
-            or self.deliveries.sharing.choosing.of(link_class, topic, head.realm)
-            or self.deliveries.wants(link_class, topic)
+            or self.node.mask_of(matter)
+            or self.deliveries.sharing.choosing.of(matter)
+            or self.deliveries.wants(matter)
         )
 
     def has_line(self, uid: str, link_class: LinkClass) -> bool:

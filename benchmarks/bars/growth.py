@@ -46,6 +46,7 @@ import networkx as nx
 from benchmarks.arguments import at_least, listed
 from benchmarks.report import Bars, print_line
 from ges.wire.broker_messages import MeasuredLinks
+from ges.wire.matter import Matter
 from overlay.ids import LinkClass
 from overlay.machine import Message
 from overlay.rng import rng_for
@@ -244,7 +245,7 @@ def _wants(machines: Machines, uid: str, topic: bytes) -> bool:
     """Say whether a client of a broker wants a topic."""
     node = machines.brokers[uid]
     slot = node.gateways.slot
-    return slot is not None and bool(node.mask_of(LinkClass.NORMAL, topic) >> slot & 1)
+    return slot is not None and bool(node.mask_of(Matter(LinkClass.NORMAL, topic)) >> slot & 1)
 
 
 def main() -> None:

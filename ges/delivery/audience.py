@@ -30,6 +30,7 @@ from ges.matching.engine import Engine
 from ges.matching.topic_cache import TopicCache
 from ges.matching.topic_filters import TopicFilters
 from ges.wire.asked import Ask
+from ges.wire.matter import Matter
 from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 
@@ -115,14 +116,11 @@ class Audience:
         """Let all events that a client wants go to it again."""
         self._recipient(client).outlet = client.connection
 
-    def of(self, link_class: LinkClass, topic: bytes, common: int = Realm.CLUSTER) -> Targets:
-        """Return who wants events of a class and topic; some may have gone.
-
-        ``common``: the level of the smallest unit that has both their source and this broker in it.
-        """
-        found = self._caches[link_class].value(topic)
-        if common > Realm.CLUSTER and self._kept_near:
-            return from_afar(found, common)
+    def of(self, matter: Matter) -> Targets:
+        """Return the clients that want an event; some may have gone."""
+        found = self._caches[matter.link_class].value(matter.topic)
+        if matter.common > Realm.CLUSTER and self._kept_near:
+            return from_afar(found, matter.common)
         return found
 
     @property

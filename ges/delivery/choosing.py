@@ -28,6 +28,7 @@ from ges.units.nodes import from_level, level_of, node_at
 from ges.wire.event_runs import EventRun
 from ges.wire.groups import MAX_GROUPS, Serving
 from ges.wire.levels import LEVEL_BITS
+from ges.wire.matter import Matter
 from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 
@@ -35,9 +36,7 @@ from overlay.ids import LinkClass
 class OuterGroups(Protocol):
     """The groups of other units; a :class:`ges.statements.held.Statements`."""
 
-    def groups_of(
-        self, link_class: LinkClass, topic: bytes, below: int = LEVELS, common: int = 1
-    ) -> Iterator[Group]:
+    def groups_of(self, matter: Matter) -> Iterator[Group]:
         """Yield those that want an event."""
 
     def group_mask(self, link_class: LinkClass, key: int, below: int = LEVELS) -> int:
@@ -61,23 +60,13 @@ class Choosing:
         """The slot of this broker; None: it has none."""
         return self._cluster.slot
 
-    def of(
-        self,
-        link_class: LinkClass,
-        topic: bytes,
-        below: int = LEVELS,
-        common: int = Realm.CLUSTER,
-    ) -> Sequence[Group]:
-        """Return the groups that want an event, as far as it goes.
-
-        ``below``: of units of lower levels than this; ``common``: the level of the smallest unit
-        that has both its source and this broker in it.
-        """
-        found = self._index.of(link_class, topic, common)
+    def of(self, matter: Matter) -> Sequence[Group]:
+        """Return the groups that want an event, as far as it goes."""
+        found = self._index.of(matter)
         if self._cluster.levels == 1:
             return found
         outer = {group.key: group for group in found}
-        for group in self._outer.groups_of(link_class, topic, below, common):
+        for group in self._outer.groups_of(matter):
             outer.setdefault(group.key, group)
         return tuple(outer.values())
 
@@ -121,7 +110,7 @@ class Choosing:
         link_class = run.head.link_class
         choices = {
             group.key: found
-            for group in self._index.of(link_class, run.head.topic)[:MAX_GROUPS]
+            for group in self._index.of(run.head.matter)[:MAX_GROUPS]
             if (found := self.candidates(link_class, group.key, below=Realm.CLUSTER))
         }
         if not choices:

@@ -19,8 +19,9 @@ from ges.wire.event_flags import TIMED_FLAGS
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Head
 from ges.wire.groups import Serving
+from ges.wire.matter import Matter
 from ges.wire.names import name_in
-from overlay.ids import LinkClass, Nanos
+from overlay.ids import Nanos
 from overlay.wire.frames import DELIVERY, frame_start
 
 
@@ -100,7 +101,7 @@ class Deliveries:
     def deliver(self, run: EventRun, now: Nanos) -> None:
         """Send events that are not express to all who want them, and to one of each queue group."""
         head = run.head
-        common = self._common(head)
+        common = self._realms.common(head)
         if head.realm < common:
             self._counters["events_out_of_realm"] += run.count
             return
@@ -114,7 +115,7 @@ class Deliveries:
         run = run.ungrouped()
         plain = run.untimed()  # for clients that do not know of times
         self.replays.keep(plain, now, head.ends_ms, common)
-        targets = self.audience.of(head.link_class, head.topic, common)
+        targets = self.audience.of(head.matter._replace(common=common))
         shared: Collection[Subscriber] = ()
         if due:
             shares = self.sharing.share(run, due)
@@ -147,10 +148,6 @@ class Deliveries:
             sent += 1
         self._counters["events_delivered"] += count * sent
 
-    def _common(self, head: Head) -> int:
-        """Return from how far away an event comes."""
-        return self._realms.common(head)
-
     def _is_over(self, head: Head) -> bool:
         if not head.flags & TIMED_FLAGS or not self.retaining.is_over(head):
             return False
@@ -165,20 +162,21 @@ class Deliveries:
         run = run.ungrouped()
         self.sharing.send(run, self.sharing.share(run, keys, serving.tried), {})
 
-    def wants(self, link_class: LinkClass, topic: bytes) -> bool:
+    def wants(self, matter: Matter) -> bool:
         """Say whether a client here wants an event, now or when it has had what it has missed."""
-        if self.audience.of(link_class, topic):
-            return True
-        return any(group.takes(link_class) for group in self.sharing.members.of(topic))
+        return bool(self.audience.of(matter)) or self._has_member(matter)
 
-    def serves(self, link_class: LinkClass, topic: bytes) -> bool:
-        """Say whether an event of that class, not an express one, would go to a client here."""
-        targets = self.audience.of(link_class, topic)
-        if any(row.recipient.outlet is not None for row in targets):
-            return True
-        return any(group.takes(link_class) for group in self.sharing.members.of(topic))
+    def serves(self, matter: Matter) -> bool:
+        """Say whether an event that is not an express one would go to a client here."""
+        targets = self.audience.of(matter)
+        return any(row.recipient.outlet is not None for row in targets) or self._has_member(matter)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _has_member(self, matter: Matter) -> bool:
+        """Say whether a client here may get an event for its queue group."""
+        here = self.sharing.members.of(matter.topic)
+        return any(group.takes(matter.link_class) for group in here)
 
     def _drop(self, client: Subscriber, number: int) -> Ask | None:
         """Let a subscription get nothing more; returns what it asked for."""

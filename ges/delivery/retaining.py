@@ -18,6 +18,7 @@ from ges.delivery.realms import Realms
 from ges.retained.values import MAX_VALUES, NANOS_PER_MILLI, RetainedValues
 from ges.wire.event_runs import EventRun
 from ges.wire.events import MAX_TTL_MS, Head, read_head
+from ges.wire.matter import Matter
 from overlay.ids import Nanos
 from overlay.shares import Source
 from overlay.wire.frames import HEADER as FRAME_HEADER
@@ -94,7 +95,7 @@ class Retaining:
         self._counters["retained_learnt"] += 1
         if value.is_cleared:
             return
-        for row in self._audience.of(class_of(value), value.key[1], common):
+        for row in self._audience.of(Matter(class_of(value), value.key[1], common=common)):
             client = row.recipient.client
             if client is not None and client.retains:
                 send_value(client, row.matches, value)

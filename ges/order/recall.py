@@ -24,6 +24,7 @@ import msgspec
 from ges.gateways.next_hops import bits
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Flow
+from ges.wire.matter import Matter
 from ges.wire.realms import Realm
 from ges.wire.recall_messages import (
     MAX_LISTED,
@@ -96,8 +97,8 @@ class _FlowLog:
 class RecallLog:
     """The log of the events published at this broker."""
 
-    def __init__(self, mask_of: Callable[[LinkClass, bytes, int], int] = lambda *of: 0) -> None:
-        """``mask_of`` says who wants an event of a class, topic and realm now, as a mask."""
+    def __init__(self, mask_of: Callable[[Matter], int] = lambda matter: 0) -> None:
+        """``mask_of`` says which brokers want an event now, as a mask."""
         self._mask_of = mask_of
         self._renamed = 0  #: whom entries before this one were for is named otherwise by now
         self._flows: OrderedDict[Flow, _FlowLog] = OrderedDict()
@@ -304,7 +305,7 @@ class RecallLog:
         head = entry.run.head
         if head.is_named:
             return entry.destinations
-        return entry.destinations | self._mask_of(head.link_class, head.topic, head.realm)
+        return entry.destinations | self._mask_of(head.matter)
 
     def _parts(
         self, log: _FlowLog | None, wanted: WantedRange, floor: int, asker: int, common: int

@@ -39,7 +39,7 @@ from ges.wire.profile_messages import (
     ProfileVersion,
     ProfileWanted,
 )
-from overlay.ids import LinkClass, Nanos, nanos
+from overlay.ids import Nanos, nanos
 from overlay.machine import Message
 
 K = TypeVar("K", bound=Hashable)
@@ -102,10 +102,6 @@ class ProfileExchange(Generic[K]):
         self._to_audit: list[str] = []
 
     # ── what this broker knows ────────────────────────────────────────────────────────────────
-
-    def mask_of(self, link_class: LinkClass, topic: bytes) -> int:
-        """Return the slots of the members that an event goes to, this broker's among them."""
-        return self._index.mask_of(link_class, topic)
 
     @property
     def index(self) -> ProfileIndex:

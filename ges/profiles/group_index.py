@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ges.matching.topic_filters import TopicFilters
 from ges.wire.asked import Ask
 from ges.wire.groups import group_key
+from ges.wire.matter import Matter
 from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 
@@ -43,23 +44,18 @@ class GroupIndex:
             each: {} for each in LinkClass
         }
 
-    def of(
-        self, link_class: LinkClass, topic: bytes, common: int = Realm.CLUSTER
-    ) -> tuple[Group, ...]:
-        """Return the groups that want an event of a class and topic, as it stands in events.
-
-        ``common``: the level of the smallest unit that has both its source and this broker in it.
-        """
+    def of(self, matter: Matter) -> tuple[Group, ...]:
+        """Return the groups that want an event."""
         if not self._masks:
             return ()
-        known = self._found[link_class]
-        found = known.get(topic)
+        known = self._found[matter.link_class]
+        found = known.get(matter.topic)
         if found is None:
             if len(known) >= MAX_CACHED:
                 known.clear()
-            found = known[topic] = self._match(link_class, topic)
-        if common > Realm.CLUSTER and found:
-            return tuple(group for group in found if group.realm >= common)
+            found = known[matter.topic] = self._match(matter.link_class, matter.topic)
+        if matter.common > Realm.CLUSTER and found:
+            return tuple(group for group in found if group.realm >= matter.common)
         return found
 
     def mask(self, link_class: LinkClass, key: int) -> int:

@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Mapping
 from ges.matching.mask_index import MaskIndex
 from ges.profiles.group_index import GroupIndex
 from ges.wire.asked import CLASS_BITS, Ask
+from ges.wire.matter import Matter
 from ges.wire.realms import Realm
 from overlay.ids import LinkClass
 
@@ -39,26 +40,21 @@ class ProfileIndex:
         self._unknown = 0  #: mask of members that are behind
         self.changes = 0  #: grows when what is held of somebody changes
 
-    def mask_of(self, link_class: LinkClass, topic: bytes, common: int = Realm.CLUSTER) -> int:
+    def mask_of(self, matter: Matter) -> int:
         """Return the slots of the members that want an event, or may want it: bit n is slot n."""
-        return self.certain_mask_of(link_class, topic, common) | self._unknown
+        return self.certain_mask_of(matter) | self._unknown
 
     @property
     def unknown(self) -> int:
         """The slots of the members that may want anything, as nobody knows, as a mask."""
         return self._unknown
 
-    def certain_mask_of(
-        self, link_class: LinkClass, topic: bytes, common: int = Realm.CLUSTER
-    ) -> int:
-        """Return the slots of the members that have said that they want an event.
-
-        ``common``: the level of the smallest unit that has both its source and this broker in it.
-        """
+    def certain_mask_of(self, matter: Matter) -> int:
+        """Return the slots of the members that have said that they want an event."""
         found = 0
         for kind, index in self._masks.items():
-            if kind[0] is link_class and kind[1] >= common:
-                found |= index.mask_of(topic) | self._all[kind]
+            if kind[0] is matter.link_class and kind[1] >= matter.common:
+                found |= index.mask_of(matter.topic) | self._all[kind]
         return found
 
     def set_slots(self, slots: Mapping[str, int]) -> None:

@@ -11,20 +11,17 @@ from __future__ import annotations
 from typing import Protocol
 
 from ges.gateways.cluster import Cluster
-from ges.units.address import LEVELS
 from ges.units.nodes import from_level
 from ges.wire.events import Duty, Head
 from ges.wire.levels import CLUSTER_MASK
-from overlay.ids import LinkClass
+from ges.wire.matter import Matter
 
 
 class Wanting(Protocol):
     """Who wants an event, by level; see :meth:`ges.node.BrokerNode.mask_of`."""
 
-    def __call__(
-        self, link_class: LinkClass, topic: bytes, below: int = LEVELS, common: int = 1
-    ) -> int:
-        """Return the members, and other units of the levels below ``below``, as a mask."""
+    def __call__(self, matter: Matter) -> int:
+        """Return the members, and other units as far as the event goes, as a mask."""
 
 
 class Entering:
@@ -69,7 +66,7 @@ class Entering:
         duty = head.duty
         if not duty.address:
             common = self._cluster.common_level(head.source)
-            return self._mask_of(head.link_class, head.topic, level, common)
+            return self._mask_of(Matter(head.link_class, head.topic, level, common))
         if self._cluster.address == duty.address - 1:
             return self._own_slot
         return self._cluster.toward(duty.address - 1)

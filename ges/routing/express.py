@@ -195,7 +195,7 @@ class Express:
             targets: dict[Subscriber, bytes] = {}
             shares = sharing.share(plain, sharing.handed(single, handed), handed.tried)
         else:
-            rows = self._audience.of(LinkClass.EXPRESS, plain.head.topic, common)
+            rows = self._audience.of(single.head.matter._replace(common=common))
             targets = {
                 row.recipient.client: row.matches
                 for row in rows

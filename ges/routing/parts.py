@@ -33,6 +33,7 @@ from ges.routing.rerouting import Rerouting
 from ges.routing.router import Router
 from ges.routing.stuck import Stuck
 from ges.wire.events import DEFAULT_BUDGET_US
+from ges.wire.matter import Matter
 from overlay.ids import LinkClass, Nanos
 from overlay.multigraph.weights import LinkKey
 
@@ -89,7 +90,7 @@ class RoutingParts:
         sharing = Sharing(choosing, counters)
         realms = Realms(cluster)
         deliveries = Deliveries(counters, now, interests, sharing, realms, values, wall_ns)
-        ordering = FlowOrdering(lambda topic: deliveries.serves(LinkClass.NORMAL, topic))
+        ordering = FlowOrdering(lambda topic: deliveries.serves(Matter(LinkClass.NORMAL, topic)))
         recalls = Recalls(ordering, RecallLog(known.mask_of), cluster)
         forwarding = Forwarding(lines, paths, holding, tokens, counters)
         catch_up, stuck = CatchUp(plans), Stuck()

@@ -49,7 +49,7 @@ class Reach:
             problem, is_connected = self._to_all()
         if problem is not None or is_connected or self._plans.normal.is_empty:
             return problem
-        if self._deliveries.serves(LinkClass.SECURE, head.topic):
+        if self._deliveries.serves(head.matter):
             return None
         return "no all-secure path from this broker to any other"
 
@@ -59,7 +59,7 @@ class Reach:
         """Return what is in the way to those who want it, and whether anybody is reached."""
         cluster = self._cluster
         reached = cluster.tables[LinkClass.SECURE].reached
-        wanted = self._mask_of(LinkClass.SECURE, head.topic, head.realm)
+        wanted = self._mask_of(head.matter)
         wanted &= ~(1 << (cluster.slot or 0))
         beyond = wanted & ~reached | self._groups_beyond(head, reached)
         missing = [cluster.uids[slot] for slot in bits(beyond) if slot in cluster.uids]
@@ -95,7 +95,7 @@ class Reach:
         """Return the brokers of queue groups of which none is reached, as a mask."""
         here = reached | (1 << (self._cluster.slot or 0))
         beyond = 0
-        for group in self._choosing.of(LinkClass.SECURE, head.topic, head.realm):
+        for group in self._choosing.of(head.matter):
             mask = self._choosing.mask(LinkClass.SECURE, group.key, head.realm)
             beyond |= 0 if mask & here else mask
         return beyond

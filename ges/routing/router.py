@@ -240,7 +240,7 @@ class Router:
         choosing = self._deliveries.sharing.choosing
         if not self._plans.by_destination:
             return ((each, 0) for each in choosing.to_all(run))
-        groups = choosing.of(run.head.link_class, run.head.topic, run.head.realm)
+        groups = choosing.of(run.head.matter)
         if not groups:
             return ((run, 0),)
         return choosing.assigned(run, groups)
@@ -277,7 +277,7 @@ class Router:
         head = run.head
         plans, flow = self._plans, head.flow
         own = 1 << (plans.cluster.slot or 0)
-        wanted = self._mask_of(head.link_class, head.topic, head.realm) | serving
+        wanted = self._mask_of(head.matter) | serving
         if head.retain:
             wanted |= self._all_members(head.link_class)
             self._retaining.keep(run.under(0, plans.here or 0))
@@ -289,7 +289,7 @@ class Router:
         if wanted:
             sent = run.under(via, source)
             self._passing.pass_on(sent, Duty(1, 0, wanted, own), flags, head.link_class, now)
-        if self._deliveries.wants(head.link_class, head.topic):
+        if self._deliveries.wants(head.matter):
             if head.again:
                 via = self._tokens.stray()
             marked = head.marked or has_roamed
@@ -404,7 +404,7 @@ class Router:
         if not plans.by_destination:
             return plans.normal.onward(plans.whole)
         own = 1 << (plans.cluster.slot or 0)
-        wanted = self._mask_of(head.link_class, head.topic, head.realm) | serving
+        wanted = self._mask_of(head.matter) | serving
         wanted = within(wanted & ~plans.cluster.own, head.realm)
         return plans.onward(Duty(1, 0, wanted, own), 0, LinkClass.EXPRESS) if wanted else ()
 

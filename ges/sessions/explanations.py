@@ -26,6 +26,7 @@ from ges.units.address import LEVELS, UNIT_LIMIT
 from ges.units.nodes import level_of
 from ges.wire.asked import Ask
 from ges.wire.events import NO_DUTY, Duty, Head
+from ges.wire.matter import Matter
 from ges.wire.names import is_name_filter
 from ges.wire.replies import why_not_to_be_read
 from ges.wire.topics import check_topic
@@ -76,6 +77,7 @@ class _Answer:
         self._asker = asker
         self._request = request
         self._topic = request.topic.encode()
+        self._matter = Matter(request.link_class, self._topic, request.realm)
         self._cluster = stack.node.gateways
         self._filter_bytes = MAX_FILTER_BYTES_TOLD
         self._to_look_at = MAX_LOOKED_AT
@@ -126,7 +128,7 @@ class _Answer:
     def _members(self, *, is_to_all: bool) -> Iterator[WhyMember]:
         cluster, link_class = self._cluster, self._request.link_class
         own = 1 << cluster.slot if cluster.slot is not None else 0
-        wanted = self._stack.node.mask_of(link_class, self._topic, self._request.realm)
+        wanted = self._stack.node.mask_of(self._matter)
         for _, nearest in self._chosen():
             for slot in nearest:
                 wanted |= 1 << slot
@@ -152,7 +154,7 @@ class _Answer:
         address, statements = stack.node.units.address, stack.node.statements
         if address is None:
             return
-        wanted = statements.mask_of(link_class, self._topic, self._request.realm)
+        wanted = statements.mask_of(self._matter)
         for _, nearest in self._chosen():
             for node in nearest:
                 wanted |= 1 << node if node >= UNIT_LIMIT else 0
@@ -189,7 +191,7 @@ class _Answer:
         """Yield the groups that want it, each with the brokers one of which would serve it."""
         choosing, link_class = self._stack.deliveries.sharing.choosing, self._request.link_class
         realm = self._request.realm
-        for group in choosing.of(link_class, self._topic, realm)[:MAX_GROUPS_TOLD]:
+        for group in choosing.of(self._matter)[:MAX_GROUPS_TOLD]:
             yield group, choosing.candidates(link_class, group.key, below=realm)
 
     def _groups(self) -> Iterator[WhyGroup]:
@@ -268,8 +270,7 @@ class _Answer:
 
     def _clients(self) -> tuple[tuple[WhyClient, ...], int]:
         """Return the clients here that are to be told of, and how many would get the event."""
-        link_class = self._request.link_class
-        targets = self._stack.deliveries.audience.of(link_class, self._topic)
+        targets = self._stack.deliveries.audience.of(self._matter)
         getting = {
             row.recipient.client: row.recipient
             for row in targets

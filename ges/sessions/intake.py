@@ -187,7 +187,7 @@ class Intake:
         if size < LONG_RUN_BYTES or run.count == 1:
             return (run,)
         head = run.head
-        wanted = len(self._stack.deliveries.audience.of(head.link_class, head.topic))
+        wanted = len(self._stack.deliveries.audience.of(head.matter))
         portions = -(-size * wanted // self._portion_bytes)
         return self._cut(run, -(-run.count // portions)) if portions > 1 else (run,)
 

@@ -17,6 +17,7 @@ from ges.profiles.index import ProfileIndex
 from ges.units.address import LEVELS
 from ges.units.arcs import Arc
 from ges.units.nodes import Nodes, level_of
+from ges.wire.matter import Matter
 from ges.wire.statement_messages import (
     SecureHealth,
     StatementTaken,
@@ -81,27 +82,19 @@ class Statements:
         """Return what is said of a unit; None: nothing is known."""
         return self._held.get(unit)
 
-    def mask_of(
-        self, link_class: LinkClass, topic: bytes, below: int = LEVELS, common: int = 1
-    ) -> int:
-        """Return the other units of the levels below ``below`` that want an event, as a mask.
-
-        ``common``: the level of the smallest unit that has both its source and this broker in it.
-        """
+    def mask_of(self, matter: Matter) -> int:
+        """Return the other units that want an event, as far as it goes, as a mask."""
         found = 0
         if self._current:
-            for level in range(1, below):
-                index = self._indices[level]
-                found |= index.mask_of(link_class, topic, max(common, level + 1)) << 64 * level
-        return self._able(link_class, found)
+            for level in range(1, matter.below):
+                found |= self._indices[level].mask_of(_from_beyond(matter, level)) << 64 * level
+        return self._able(matter.link_class, found)
 
-    def groups_of(
-        self, link_class: LinkClass, topic: bytes, below: int = LEVELS, common: int = 1
-    ) -> Iterator[Group]:
-        """Yield the queue groups in other units of these levels that want an event."""
+    def groups_of(self, matter: Matter) -> Iterator[Group]:
+        """Yield the queue groups in other units that want an event, as far as it goes."""
         if self._current:
-            for level in range(1, below):
-                yield from self._indices[level].groups.of(link_class, topic, max(common, level + 1))
+            for level in range(1, matter.below):
+                yield from self._indices[level].groups.of(_from_beyond(matter, level))
 
     def group_mask(self, link_class: LinkClass, key: int, below: int = LEVELS) -> int:
         """Return the other units of these levels that have members of a group, as a mask."""
@@ -222,3 +215,8 @@ class Statements:
 
 def _key(unit: Unit) -> str:
     return f"{unit[1].lo}-{unit[1].hi}"
+
+
+def _from_beyond(matter: Matter, level: int) -> Matter:
+    """Return an event as another unit of a level sees it: it comes from beyond that unit."""
+    return matter if matter.common > level else matter._replace(common=level + 1)

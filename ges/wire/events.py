@@ -86,6 +86,7 @@ from ges.wire.event_flags import (
 )
 from ges.wire.groups import MAX_GROUPS_BYTES
 from ges.wire.levels import CLUSTER_MASK, UPPER_BYTES, pack_upper, read_upper
+from ges.wire.matter import Matter
 from ges.wire.names import MAX_NAMES_BYTES, check_names, pack_names
 from ges.wire.realms import Realm, realm_named
 from ges.wire.topics import MAX_TOPIC_BYTES
@@ -171,6 +172,11 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     ends_ms: int = 0  #: unix time; 0: never; from a client: milliseconds from now on
     realm: int = Realm.ALL  #: how far it goes
     words: int = 0  #: of 8 bytes before its topic that this version does not know
+
+    @property
+    def matter(self) -> Matter:
+        """What decides who wants it, at the broker where it is published."""
+        return Matter(self.link_class, self.topic, self.realm)
 
     @property
     def secure(self) -> bool:

@@ -15,6 +15,7 @@ from ges.node import BrokerNode
 from ges.routing.entering import Entering
 from ges.routing.mask_plan import MaskPlan
 from ges.wire.events import Duty, Head
+from ges.wire.matter import Matter
 from overlay.ids import LinkClass
 
 NORMAL = LinkClass.NORMAL
@@ -46,7 +47,7 @@ def walk(brokers: Mapping[str, BrokerNode], source: str, topic: bytes) -> Walked
         raise NotByName(source)
     walked = Walked()
     own = 1 << gateways.slot
-    wanted = node.mask_of(NORMAL, topic)
+    wanted = node.mask_of(Matter(NORMAL, topic))
     if wanted & own:
         walked.delivered[source] += 1
     ways = [(source, Duty(1, 0, wanted & ~gateways.own, own))]

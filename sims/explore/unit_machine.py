@@ -24,6 +24,7 @@ from ges.units.units_part import UnitsPart
 from ges.wire.asked import Ask
 from ges.wire.client_messages import Level
 from ges.wire.link_codec import LINK_CODEC
+from ges.wire.matter import Matter
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import Closed, Effect, Input, LinkDown, LinkUp, Message, Notify
 from overlay.rng import rng_for
@@ -185,8 +186,8 @@ class UnitMachine:
         if not gateways.is_for_all:
             return True  # it goes to all
         index = self.profiles.index
-        named = index.certain_mask_of(NORMAL, topic) | index.unknown
-        named |= self.statements.mask_of(NORMAL, topic)
+        named = index.certain_mask_of(Matter(NORMAL, topic)) | index.unknown
+        named |= self.statements.mask_of(Matter(NORMAL, topic))
         node = gateways.node_at(member.ring_id)
         if node is None:
             node = gateways.slots.get(member.uid)

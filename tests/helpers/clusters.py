@@ -14,6 +14,7 @@ from ges.gateways.next_hops import Moves, NextHops
 from ges.matching.asks import ask_for
 from ges.profiles.group_index import GroupIndex, group_of
 from ges.statements.held import Statements
+from ges.wire.matter import Matter
 from overlay.ids import LinkClass
 
 
@@ -116,9 +117,9 @@ class HandCluster:
         moves, self._moves = self._moves, {}
         return moves
 
-    def mask_of(self, link_class: LinkClass, topic: bytes, below: int = 4, common: int = 1) -> int:
+    def mask_of(self, matter: Matter) -> int:
         """Return who wants a topic."""
-        return self.wanted.get(topic, 0)
+        return self.wanted.get(matter.topic, 0)
 
 
 def realms_alone() -> Realms:

@@ -23,6 +23,7 @@ from ges.matching import changes as changes_module
 from ges.matching.asks import ask_for, served
 from ges.wire.asked import Ask
 from ges.wire.delivered import MAX_MATCHES
+from ges.wire.matter import Matter
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass, Nanos
 from overlay.shares import NOWHERE
@@ -136,7 +137,7 @@ def test_after_any_changes_those_get_an_event_who_want_it(
         for what, *arguments in plan:
             if what == "ask":
                 for link_class, topic in product(LinkClass, topics):
-                    found = wanted(deliveries.audience.of(link_class, topic.encode()))
+                    found = wanted(deliveries.audience.of(Matter(link_class, topic.encode())))
                     assert found == expected(clients, link_class, topic, most)
                 continue
             at, *rest = arguments
@@ -162,13 +163,13 @@ def test_changes_of_others_match_nothing_anew() -> None:
     audience = Watched()
     one, other = Client(), Client()
     audience.add(one, 1, Ask("a/#"))
-    assert wanted(audience.of(NORMAL, b"a/b")) == {one: (1,)}
+    assert wanted(audience.of(Matter(NORMAL, b"a/b"))) == {one: (1,)}
     for number in range(5000):
         audience.add(other, number, Ask("b/#" if number % 2 else f"b/{number}"))
         audience.add(other, 10_000 + number, Ask("a/+"))
-        assert wanted(audience.of(NORMAL, b"a/b")) == {one: (1,), other: (10_000 + number,)}
+        assert wanted(audience.of(Matter(NORMAL, b"a/b"))) == {one: (1,), other: (10_000 + number,)}
         audience.remove(other, 10_000 + number, Ask("a/+"))
-    assert wanted(audience.of(NORMAL, b"a/b")) == {one: (1,)}
+    assert wanted(audience.of(Matter(NORMAL, b"a/b"))) == {one: (1,)}
     assert audience.matched == {"a/b": 1}
 
 
@@ -177,10 +178,10 @@ def test_clients_that_have_gone_do_not_pile_up() -> None:
     for _ in range(100):
         client = Client()
         audience.add(client, 1, Ask("#"))
-        assert wanted(audience.of(NORMAL, b"a")) == {client: (1,)}
+        assert wanted(audience.of(Matter(NORMAL, b"a"))) == {client: (1,)}
         audience.forget(client)
-        assert wanted(audience.of(NORMAL, b"a")) == {}
-    assert len(audience.of(NORMAL, b"a")) == 1
+        assert wanted(audience.of(Matter(NORMAL, b"a"))) == {}
+    assert len(audience.of(Matter(NORMAL, b"a"))) == 1
     assert audience.size == 0
 
 
@@ -191,14 +192,14 @@ def test_whether_an_event_would_go_to_anybody() -> None:
     client, other = Client(secure=True), Client()
     for each in (client, other):
         deliveries.subscribe(each, 1, served(Ask("a"), secure=each.secure))
-    assert deliveries.serves(SECURE, b"a")
+    assert deliveries.serves(Matter(SECURE, b"a"))
     deliveries.audience.hold(client)
-    assert not deliveries.serves(SECURE, b"a")
+    assert not deliveries.serves(Matter(SECURE, b"a"))
     deliveries.audience.release(client)
-    assert deliveries.serves(SECURE, b"a")
+    assert deliveries.serves(Matter(SECURE, b"a"))
     deliveries.forget(client)
-    assert not deliveries.serves(SECURE, b"a")
-    assert deliveries.serves(NORMAL, b"a")
+    assert not deliveries.serves(Matter(SECURE, b"a"))
+    assert deliveries.serves(Matter(NORMAL, b"a"))
 
 
 def test_equal_filters_of_one_client_count_once() -> None:
@@ -207,11 +208,11 @@ def test_equal_filters_of_one_client_count_once() -> None:
     for number in range(4000):
         audience.add(client, number, Ask("a"))
     assert len(audience._engine.matches("a")) == 1
-    (row,) = audience.of(NORMAL, b"a")
+    (row,) = audience.of(Matter(NORMAL, b"a"))
     assert struct.unpack_from("!H", row.matches) == (MAX_MATCHES,)
     for number in range(3999):
         audience.remove(client, number, Ask("a"))
-    assert wanted(audience.of(NORMAL, b"a")) == {client: (3999,)}
+    assert wanted(audience.of(Matter(NORMAL, b"a"))) == {client: (3999,)}
 
 
 def test_topics_with_the_same_clients_share_one_entry() -> None:
@@ -220,12 +221,12 @@ def test_topics_with_the_same_clients_share_one_entry() -> None:
     for _ in range(400):
         audience.add(Client(), 1, Ask("#"))
     topics = [b"t/%d" % number for number in range(2000)]
-    targets = [audience.of(NORMAL, topic) for topic in topics]
+    targets = [audience.of(Matter(NORMAL, topic)) for topic in topics]
     assert len(targets[0]) == 400
     assert all(each is targets[0] for each in targets)
     assert audience.cached_bytes < 2000 * 500
     audience.add(Client(), 1, Ask("+/#"))
-    targets = [audience.of(NORMAL, topic) for topic in topics]
+    targets = [audience.of(Matter(NORMAL, topic)) for topic in topics]
     assert len(targets[0]) == 401
     assert all(each is targets[0] for each in targets)
     assert audience.cached_bytes < 2000 * 500
@@ -245,14 +246,14 @@ def test_what_is_remembered_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch)
                 audience.add(client, 50 * bit + repeat, Ask("/".join(levels)))
     tracemalloc.start()
     for number in range(1, 1024):
-        audience.of(NORMAL, "/".join(f"{number:010b}").encode())
+        audience.of(Matter(NORMAL, "/".join(f"{number:010b}").encode()))
         assert audience.cached_bytes <= limit
     used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert limit / 4 < used <= limit * 1.1
     audience.drop_cache()
     assert audience.cached_bytes == 0
-    assert len(audience.of(NORMAL, b"1/0/0/0/0/0/0/0/0/0")) == 10
+    assert len(audience.of(Matter(NORMAL, b"1/0/0/0/0/0/0/0/0/0"))) == 10
 
 
 def test_rows_that_were_replaced_are_counted_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +266,7 @@ def test_rows_that_were_replaced_are_counted_and_bounded(monkeypatch: pytest.Mon
         audience.add(client, number, Ask("#"))
     tracemalloc.start()
     for number in range(1000):
-        audience.of(NORMAL, b"%d" % number)
+        audience.of(Matter(NORMAL, b"%d" % number))
         audience.remove(client, number, Ask("#"))
         audience.add(client, number, Ask("#"))
         used, _ = tracemalloc.get_traced_memory()
@@ -280,6 +281,6 @@ def test_numbers_that_were_too_many_take_the_place_of_those_that_end() -> None:
     audience.add(client, 5000, Ask("+"))
     for number in range(MAX_MATCHES + 2):
         audience.add(client, number, Ask("a"))
-    assert wanted(audience.of(NORMAL, b"a")) == {client: tuple(range(MAX_MATCHES))}
+    assert wanted(audience.of(Matter(NORMAL, b"a"))) == {client: tuple(range(MAX_MATCHES))}
     audience.remove(client, 0, Ask("a"))
-    assert wanted(audience.of(NORMAL, b"a")) == {client: tuple(range(1, MAX_MATCHES + 1))}
+    assert wanted(audience.of(Matter(NORMAL, b"a"))) == {client: tuple(range(1, MAX_MATCHES + 1))}

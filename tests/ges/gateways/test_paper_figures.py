@@ -23,6 +23,7 @@ from ges.units.address import LEVELS, Address
 from ges.wire.events import Duty, Head
 from ges.wire.gateway_messages import LinkState
 from ges.wire.levels import pack_upper, read_upper
+from ges.wire.matter import Matter
 from overlay.ids import LinkClass
 from tests.ges.gateways.networks import Network, Place, Stand, graph_at, network
 
@@ -210,7 +211,7 @@ LINKS = [
 N_X = ("1.0.0.0", "3.10.0.0")
 
 
-def nobody(link_class: LinkClass, topic: bytes, below: int = LEVELS, common: int = 1) -> int:
+def nobody(matter: Matter) -> int:
     """Nobody wants anything: the event is for one broker."""
     return 0
 

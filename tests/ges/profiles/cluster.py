@@ -10,6 +10,7 @@ from ges.profiles.activity import Active
 from ges.profiles.exchange import Act, ProfileExchange, SendTo, TellAll
 from ges.profiles.profile import Profile
 from ges.wire.asked import CLASS_BITS, Ask
+from ges.wire.matter import Matter
 from ges.wire.profile_messages import (
     HeldProfiles,
     HeldProfilesWanted,
@@ -247,7 +248,9 @@ class Cluster:
                         if not asks_for(owner.wanted[key], link_class, topic):
                             continue
                         for publisher in self.members():
-                            mask = publisher.exchange.mask_of(link_class, topic.encode())
+                            mask = publisher.exchange.index.mask_of(
+                                Matter(link_class, topic.encode())
+                            )
                             assert mask >> slots[owner.uid] & 1, (
                                 f"{publisher.uid} keeps {topic} from {owner.uid}, which is active "
                                 f"by {owner.wanted[key]}"
@@ -275,7 +278,7 @@ class Cluster:
                     if any(asks_for(each, link_class, topic) for each in broker.wanted.values()):
                         truth |= 1 << slots[broker.uid]
                 for broker in members:
-                    mask = broker.exchange.mask_of(link_class, topic.encode())
+                    mask = broker.exchange.index.mask_of(Matter(link_class, topic.encode()))
                     if any(each.exchange.profile.is_merged for each in members):
                         assert mask & truth == truth
                     else:

@@ -8,6 +8,7 @@ import pytest
 
 from ges.matching.asks import ask_for
 from ges.profiles.exchange import ProfileExchange, SendTo, TellAll
+from ges.wire.matter import Matter
 from ges.wire.profile_messages import (
     HeldProfile,
     HeldProfiles,
@@ -106,7 +107,7 @@ def test_a_newcomer_is_not_waited_for_and_misses_nothing() -> None:
     cluster = cluster_of(A, B)
     key = cluster.subscribe(A, "a")
     newcomer = cluster.join(C)
-    assert newcomer.exchange.mask_of(LinkClass.NORMAL, b"anything") == 0b011
+    assert newcomer.exchange.index.mask_of(Matter(LinkClass.NORMAL, b"anything")) == 0b011
     cluster.show(A, len(cluster.views) - 1)
     while cluster.under_way and not cluster.brokers[A].active:
         cluster.check_nothing_is_missed()
@@ -117,7 +118,7 @@ def test_a_newcomer_is_not_waited_for_and_misses_nothing() -> None:
     cluster.check_nothing_is_missed()
     cluster.settle(10)
     cluster.check_at_rest()
-    assert newcomer.exchange.mask_of(LinkClass.NORMAL, b"anything") == 0
+    assert newcomer.exchange.index.mask_of(Matter(LinkClass.NORMAL, b"anything")) == 0
 
 
 def test_a_thousand_filters_cause_a_few_messages() -> None:
@@ -197,11 +198,11 @@ def test_a_gap_is_asked_for_once() -> None:
         if number == 0:
             cluster.lose(0)
         cluster.wait(30)
-    cluster.brokers[B].exchange.mask_of(LinkClass.NORMAL, b"x")
+    cluster.brokers[B].exchange.index.mask_of(Matter(LinkClass.NORMAL, b"x"))
     for _ in range(4):
         cluster.deliver()
     assert kinds(cluster) == {"ProfileWanted": 1}
-    assert cluster.brokers[B].exchange.mask_of(LinkClass.NORMAL, b"anything") == 0b01
+    assert cluster.brokers[B].exchange.index.mask_of(Matter(LinkClass.NORMAL, b"anything")) == 0b01
     cluster.deliver_all()
     assert len(cluster.brokers[A].active) == 5
 
@@ -280,7 +281,7 @@ def test_an_entry_that_was_lost_is_found_and_asked_for() -> None:
     victim = cluster.brokers[B].exchange
     victim.held._held[A].interests.discard(ask_for("a/#"))
     victim._index.change(A, (), [ask_for("a/#")])
-    assert victim.mask_of(LinkClass.NORMAL, b"a/b") == 0
+    assert victim.index.mask_of(Matter(LinkClass.NORMAL, b"a/b")) == 0
     cluster.settle(4)
     assert victim.counters["profiles_repaired"] == 1
     cluster.check_nothing_is_missed()

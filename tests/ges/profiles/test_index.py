@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from ges.matching.asks import ask_for
 from ges.profiles.index import ProfileIndex
 from ges.wire.asked import Ask
+from ges.wire.matter import Matter
 from overlay.ids import LinkClass
 from tests.ges.matching.test_asks import interests
 from tests.ges.profiles.cluster import TOPICS, asks_for
@@ -58,8 +59,8 @@ def test_as_the_rules_say(
                         if one.group is not None:
                             key = one.filter, one.group
                             groups[key] = groups.get(key, 0) | 1 << slot
-                assert index.mask_of(link_class, topic.encode()) == expected
-                found = index.groups.of(link_class, topic.encode())
+                assert index.mask_of(Matter(link_class, topic.encode())) == expected
+                found = index.groups.of(Matter(link_class, topic.encode()))
                 masks = {(g.filter, g.name): index.groups.mask(link_class, g.key) for g in found}
                 assert masks == groups
 
@@ -67,9 +68,9 @@ def test_as_the_rules_say(
 def test_who_is_behind_wants_everything_and_only_while_it_is() -> None:
     index = index_of(a=0, b=63)
     index.set_behind(B, True)
-    assert index.mask_of(NORMAL, b"$x") == 1 << 63
+    assert index.mask_of(Matter(NORMAL, b"$x")) == 1 << 63
     index.set_behind(B, False)
-    assert index.mask_of(NORMAL, b"$x") == 0
+    assert index.mask_of(Matter(NORMAL, b"$x")) == 0
 
 
 def test_a_group_is_in_no_mask_but_in_that_of_its_own() -> None:
@@ -77,18 +78,20 @@ def test_a_group_is_in_no_mask_but_in_that_of_its_own() -> None:
     plain, group = ask_for("a"), ask_for("a", group="g")
     index.change(A, [plain, group], ())
     index.change(B, [group, ask_for("a", LinkClass.NORMAL, "g")], ())
-    assert index.mask_of(NORMAL, b"a") == 1 << 5
-    (found,) = index.groups.of(NORMAL, b"a")
+    assert index.mask_of(Matter(NORMAL, b"a")) == 1 << 5
+    (found,) = index.groups.of(Matter(NORMAL, b"a"))
     assert (found.filter, found.name) == ("a", "g")
     assert index.groups.mask(NORMAL, found.key) == 1 << 5 | 1 << 7
     index.change(A, (), [group])
-    assert index.mask_of(NORMAL, b"a") == 1 << 5, "the plain one is left"
+    assert index.mask_of(Matter(NORMAL, b"a")) == 1 << 5, "the plain one is left"
     assert index.groups.mask(NORMAL, found.key) == 1 << 7
     index.change(B, (), [group])
-    assert index.groups.of(NORMAL, b"a") == (found,), "another interest for normal events is left"
-    assert index.groups.of(LinkClass.SECURE, b"a") == ()
+    assert index.groups.of(Matter(NORMAL, b"a")) == (found,), (
+        "another interest for normal events is left"
+    )
+    assert index.groups.of(Matter(LinkClass.SECURE, b"a")) == ()
     index.set_slots({})
-    assert index.groups.of(NORMAL, b"a") == ()
+    assert index.groups.of(Matter(NORMAL, b"a")) == ()
     assert index.groups.mask(NORMAL, found.key) == 0
 
 
@@ -96,17 +99,17 @@ def test_groups_of_a_topic_are_those_on_each_filter_that_matches() -> None:
     index = index_of(a=5)
     groups = [ask_for(text, group=name) for text in ("a/+", "a/#", "b") for name in "gh"]
     index.change(A, groups, ())
-    found = index.groups.of(NORMAL, b"a/x")
+    found = index.groups.of(Matter(NORMAL, b"a/x"))
     assert {(each.filter, each.name) for each in found} == {
         (text, name) for text in ("a/+", "a/#") for name in "gh"
     }
-    assert index.groups.of(NORMAL, b"\xff") == ()
+    assert index.groups.of(Matter(NORMAL, b"\xff")) == ()
 
 
 def test_a_slot_that_changes_hands() -> None:
     index = index_of(a=5)
     index.change(A, [ask_for("a")], ())
     index.set_slots({A: 6, B: 5})
-    assert index.mask_of(NORMAL, b"a") == 1 << 6
+    assert index.mask_of(Matter(NORMAL, b"a")) == 1 << 6
     index.set_slots({B: 5})
-    assert index.mask_of(NORMAL, b"a") == 0
+    assert index.mask_of(Matter(NORMAL, b"a")) == 0

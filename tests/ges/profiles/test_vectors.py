@@ -10,6 +10,7 @@ import pytest
 
 from ges.matching.asks import ask_for
 from ges.profiles.index import ProfileIndex
+from ges.wire.matter import Matter
 from overlay.ids import LinkClass
 
 U1, U2 = 0b01, 0b10
@@ -35,14 +36,16 @@ def test_p0_figures_8_and_9(event: str, destinations: int) -> None:
     one profile of u1 and nothing whole.
     """
     index = index_of(["1/2/3", "1/+/3"], ["1/2/+"])
-    assert index.mask_of(LinkClass.NORMAL, event.encode()) == destinations
+    assert index.mask_of(Matter(LinkClass.NORMAL, event.encode())) == destinations
 
 
 def test_p0_figure_9_without_the_third_profile() -> None:
     """An edge goes when its last unit goes; what is left of u1 matches as before."""
     index = index_of(["1/2/3", "1/+/3"], ["1/2/+"])
     index.change("0", (), [ask_for("1/+/3")])
-    found = [index.mask_of(LinkClass.NORMAL, each) for each in (b"1/5/3", b"1/2/3", b"1/2/4")]
+    found = [
+        index.mask_of(Matter(LinkClass.NORMAL, each)) for each in (b"1/5/3", b"1/2/3", b"1/2/4")
+    ]
     assert found == [0, U1 | U2, U2]
 
 
@@ -53,13 +56,13 @@ def test_p1_section_7_1_3() -> None:
         **{"Ford/Taurus/Red": 1, "Ford/Mustang/Red": 1},
         **{"Ford/Mustang/Blue": 0, "Honda/Civic/Red": 0},
     }.items():
-        assert index.mask_of(LinkClass.NORMAL, event.encode()) == wanted
+        assert index.mask_of(Matter(LinkClass.NORMAL, event.encode())) == wanted
 
 
 def test_p1_section_7_two_brokers_make_one_destination() -> None:
     """Two brokers with bits 0..001 and 0..010 make the destination 0..011."""
     index = index_of(["a/b"], ["a/#"], ["c"])
-    assert index.mask_of(LinkClass.NORMAL, b"a/b") == 0b011
+    assert index.mask_of(Matter(LinkClass.NORMAL, b"a/b")) == 0b011
 
 
 def test_p0_section_3_3_properties() -> None:
@@ -70,4 +73,4 @@ def test_p0_section_3_3_properties() -> None:
     whole, minimal = index_of(["a/b", "a/+", "a/b/c", "$x/y"]), index_of(["a/+", "a/b/c", "$x/y"])
     for topic in (b"a/b", b"a/c", b"a/b/c", b"a/b/d", b"a", b"$x/y", b"b"):
         for each in LinkClass:
-            assert whole.mask_of(each, topic) == minimal.mask_of(each, topic)
+            assert whole.mask_of(Matter(each, topic)) == minimal.mask_of(Matter(each, topic))

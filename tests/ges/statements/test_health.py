@@ -11,6 +11,7 @@ from ges.statements.held import Statements
 from ges.units.arcs import Arc
 from ges.units.nodes import Nodes, node_at
 from ges.wire.gateway_messages import LinkState, StateGate, StateLink
+from ges.wire.matter import Matter
 from ges.wire.statement_messages import SecureHealth, StatementVersion, UnitEdge, UnitStatement
 from overlay.ids import LinkClass
 
@@ -103,8 +104,8 @@ def test_a_unit_that_holds_no_identity_wants_no_secure_event() -> None:
     statements.set_nodes(Nodes({1: 64, 2: 128, 3: 192}, arcs), ())
     for each in (part(1, NONE), part(2, WHOLE), part(3, BROKEN)):
         assert statements.take(each[1])
-    assert statements.mask_of(SECURE, b"t") == 1 << node_at(1, 2) | 1 << node_at(1, 3)
-    assert statements.mask_of(NORMAL, b"t") == sum(1 << node for node in arcs)
+    assert statements.mask_of(Matter(SECURE, b"t")) == 1 << node_at(1, 2) | 1 << node_at(1, 3)
+    assert statements.mask_of(Matter(NORMAL, b"t")) == sum(1 << node for node in arcs)
     assert statements.in_health(BROKEN) == 1 << node_at(1, 3)
     changes = statements.health_changes
     later = StatementVersion(1, 2, "a" * 32)

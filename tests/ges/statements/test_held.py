@@ -10,6 +10,7 @@ from ges.statements.content import edges_above, minimal, stated
 from ges.statements.held import MAX_EARLY, Statements, is_later
 from ges.units.arcs import Arc
 from ges.units.nodes import Nodes, node_at
+from ges.wire.matter import Matter
 from ges.wire.realms import Realm
 from ges.wire.statement_messages import (
     MAX_STATED,
@@ -39,24 +40,24 @@ def known() -> Statements:
 
 def test_a_unit_of_which_nothing_is_known_may_want_all() -> None:
     statements = known()
-    assert statements.mask_of(NORMAL, b"t") == 1 << NEXT | 1 << FAR
+    assert statements.mask_of(Matter(NORMAL, b"t")) == 1 << NEXT | 1 << FAR
     assert statements.unknown == 1 << NEXT | 1 << FAR
     assert statements.take(said(100, 200, "a/#"))
-    assert statements.mask_of(NORMAL, b"t") == 1 << FAR
-    assert statements.mask_of(NORMAL, b"a/b") == 1 << NEXT | 1 << FAR
+    assert statements.mask_of(Matter(NORMAL, b"t")) == 1 << FAR
+    assert statements.mask_of(Matter(NORMAL, b"a/b")) == 1 << NEXT | 1 << FAR
 
 
 def test_only_levels_below_are_asked_where_an_event_comes_in() -> None:
     statements = known()
-    assert statements.mask_of(NORMAL, b"t", 2) == 1 << NEXT
-    assert statements.mask_of(NORMAL, b"t", 1) == 0
+    assert statements.mask_of(Matter(NORMAL, b"t", 2)) == 1 << NEXT
+    assert statements.mask_of(Matter(NORMAL, b"t", 1)) == 0
 
 
 def test_the_later_statement_counts() -> None:
     statements = known()
     assert statements.take(said(100, 200, "a", version=2))
     assert not statements.take(said(100, 200, "b", version=1))
-    assert statements.mask_of(NORMAL, b"b", 2) == 0
+    assert statements.mask_of(Matter(NORMAL, b"b", 2)) == 0
 
 
 @pytest.mark.parametrize(
@@ -92,12 +93,14 @@ def test_a_statement_may_come_before_the_table_and_ends_with_its_unit() -> None:
     statements = Statements()
     statements.take(said(100, 200, "a"))
     statements.set_nodes(NODES, ())
-    assert statements.mask_of(NORMAL, b"b", 2) == 0
+    assert statements.mask_of(Matter(NORMAL, b"b", 2)) == 0
     split = Nodes(NODES.own, {NEXT: Arc(100, 150), node_at(1, 3): Arc(150, 200)})
     statements.set_nodes(split, ())
-    assert statements.mask_of(NORMAL, b"b", 2) == 1 << NEXT | 1 << node_at(1, 3)
+    assert statements.mask_of(Matter(NORMAL, b"b", 2)) == 1 << NEXT | 1 << node_at(1, 3)
     statements.set_nodes(NODES, ())
-    assert statements.mask_of(NORMAL, b"b", 2) == 1 << NEXT, "what was said before is forgotten"
+    assert statements.mask_of(Matter(NORMAL, b"b", 2)) == 1 << NEXT, (
+        "what was said before is forgotten"
+    )
 
 
 def test_statements_of_units_that_are_in_no_table_are_few() -> None:
