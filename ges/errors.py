@@ -12,7 +12,6 @@
         ├── TraceparentError    a trace context is malformed (also a ConfigError)
         ├── PublishRefused      the broker did not take an event: it definitely was not delivered
         ├── SubscribeRefused    the broker did not take a subscription
-        ├── ActivityUnknown     the broker does not say when a subscription is active
         ├── NoResponders        nobody has a subscription that matches a request
         ├── RequestTimedOut     no reply to a request came in time
         ├── ResponderFailed     requests that were to be answered got no reply
@@ -25,7 +24,6 @@
         ├── DrillRefused        a drill would break more than the ring survives
         ├── DrillFailed         a drill could not do its part, or the ring did not become whole
         ├── SpreadRefused       the broker did not take a list of revoked identities
-        ├── NotExplained        a broker cannot say what it would do with an event
         ├── ConnectionLost      the broker is gone; an unconfirmed event may or may not be delivered
         ├── ClientClosed        the client is used after its block has ended
         ├── NotUnderTrio        the client for trio is used under another event loop
@@ -123,12 +121,6 @@ class SubscribeRefused(EventError):
     code = "subscribe-refused"
 
 
-class ActivityUnknown(EventError):
-    """The broker does not say when a subscription is active, as it is of an earlier version."""
-
-    code = "activity-unknown"
-
-
 class NoResponders(EventError):
     """Nobody in the cluster has a subscription that matches a request; nobody got it."""
 
@@ -187,12 +179,6 @@ class DrillFailed(EventError):
     """A drill could not do its part, or the ring did not become whole again in time."""
 
     code = "drill-failed"
-
-
-class NotExplained(EventError):
-    """A broker cannot say what it would do with an event, as it is of an earlier version."""
-
-    code = "not-explained"
 
 
 class ConnectionLost(EventError):

@@ -187,9 +187,9 @@ def _write(lines: bytes) -> None:
 
 
 async def _tell_active(events: Subscription) -> None:
-    """Say once in which units nothing is missed any more, up to all, or why nobody knows."""
+    """Say once in which units nothing is missed any more, up to all."""
     from ges.client import Level
-    from ges.errors import ActivityUnknown, EventError
+    from ges.errors import EventError
     from ges.units.unit_names import LEVEL_NAMES
 
     told = 0
@@ -203,8 +203,6 @@ async def _tell_active(events: Subscription) -> None:
                     who = "all brokers" if level is Level.SYSTEM else "all brokers there"
                     said = f"{events.filter} is active{where}: {who} know of it"
                     click.echo(f"chordal: {said}", err=True)
-    except ActivityUnknown as error:
-        click.echo(f"chordal: {printable(str(error))}", err=True)
     except EventError:
         pass  # whoever reads the events says so
 

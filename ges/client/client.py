@@ -73,7 +73,7 @@ from ges.wire.operator_messages import (
     UnitJoining,
     UnitJoinQuestion,
 )
-from ges.wire.realms import Realm, realm_named
+from ges.wire.realms import realm_named
 from ges.wire.status import Status
 from ges.wire.topics import check_filter, check_queue, check_topic
 from ges.wire.trace_context import traced
@@ -254,11 +254,6 @@ class Client:
         park_ms = _park_ms(park, link_class) if park else 0
         if options is not None and (options.retain or options.ttl_ms):
             self._check_lasting(link_class)
-        if options is not None and options.realm < Realm.ALL and not self._state.takes_realms:
-            raise PublishRefused(
-                f"{self._state.url}: this broker keeps no events to a realm; it is of an earlier "
-                "version"
-            )
         if options is not None and options.to:
             self._check_named(link_class)
         if budget is not None and not link_class.is_timed:
@@ -312,21 +307,11 @@ class Client:
                 "an express event is not retained and has no ttl: it has a budget, and is of no "
                 "use later; publish it as normal"
             )
-        if not self._state.retains:
-            raise PublishRefused(
-                f"{self._state.url}: this broker knows no retained events and no ttl; it is of an "
-                "earlier version"
-            )
 
     def _check_named(self, link_class: LinkClass) -> None:
         """Check that an event can be for named clients."""
         if not link_class.is_base:
             raise ConfigError(f"an event to named clients is of class normal, not {link_class}")
-        if not self._state.takes_names:
-            raise PublishRefused(
-                f"{self._state.url}: this broker knows no named clients; it is of an earlier "
-                "version"
-            )
 
     def _publish_express(
         self,
@@ -411,8 +396,6 @@ class Client:
                 self._attachment.loop, self._number, self._state.pending, token_bytes
             )
         await self._attachment.hear_replies(self._replies)
-        if not self._state.takes_requests:
-            raise PublishRefused(f"{self.broker_url}: this broker takes no requests; update it")
         requests = self._state.pending
         pending = requests.begin(topic, self._attachment.loop.event(), token_bytes)
         try:
@@ -601,7 +584,6 @@ class Client:
         Raises:
             TopicError: the topic is malformed.
             ConfigError: another argument is none of its kind.
-            NotExplained: the broker cannot say.
             ConnectionLost: there is no broker.
             ClientClosed: the client's block has ended.
         """
@@ -619,7 +601,6 @@ class Client:
 
         Raises:
             ConfigError: an argument is none of its kind.
-            NotExplained: the broker cannot say.
             ConnectionLost: there is no broker.
             ClientClosed: the client's block has ended.
         """

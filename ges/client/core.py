@@ -18,7 +18,7 @@ from ges.client.open_run import OpenRun
 from ges.client.state import Activated, Away, ClientState, Ended, Move
 from ges.client.subscription import Subscription
 from ges.client.wish import Wish
-from ges.errors import ActivityUnknown, ClientClosed, ConnectionLost
+from ges.errors import ClientClosed, ConnectionLost
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import (
     CLIENT_CODEC,
@@ -26,12 +26,9 @@ from ges.wire.client_messages import (
     Attached,
     KeepAlive,
     Subscribe,
-    SubscriptionRefused,
     Unsubscribe,
 )
 from ges.wire.delivered import read_delivery
-from ges.wire.names import is_name_filter
-from ges.wire.realms import Realm
 from overlay.errors import CodecError, ProtocolError
 from overlay.machine import Message
 from overlay.queues.outbox import Outbox
@@ -145,9 +142,9 @@ class ClientCore:
         request = Subscribe(number, subscription.ask)
         self.state.request(request)
         self._subscriptions[number] = subscription
-        self._await_activity(subscription)
+        subscription.active.clear()
         if self.connection is not None:
-            self._ask_for(request, self.state.keepalive.heard_at)
+            self.tell(request)
 
     def forget(self, subscription: Subscription) -> bool:
         """A subscription is wanted no more; says whether it was there."""
@@ -187,13 +184,13 @@ class ClientCore:
         if seconds is not None:
             self._note_gap(state.lost_url, seconds, now)
         for subscription in self._subscriptions.values():
-            self._await_activity(subscription)
+            subscription.active.clear()
         self._reader = reader
         self.has_answered = False
         connection.outbox.normal = self.run_of_events.lane(QUEUE_BYTES)
         self.connection = connection
         for request in [*state.all_requests(now)]:
-            self._ask_for(request, now)
+            self.tell(request)
         connection.send_again((item, 1) for item in state.unconfirmed(unix_ns))
         self.on_change()
 
@@ -215,33 +212,9 @@ class ClientCore:
         self.state.pending.fail_all(error)
         self.on_change()
 
-    def _ask_for(self, request: Message, now: float) -> None:
-        """Ask the broker for subscriptions, if it can serve them."""
-        lack = ""
-        if isinstance(request, Subscribe):
-            if request.ask.group is not None and not self.state.takes_queues:
-                lack = "queue groups"
-            elif request.ask.realm < Realm.ALL and not self.state.takes_realms:
-                lack = "realms"
-            elif is_name_filter(request.ask.filter) and not self.state.takes_names:
-                lack = "named clients"
-        if isinstance(request, Subscribe) and lack:
-            problem = f"{self.state.url}: this broker has no {lack}; it is of an earlier version"
-            self.take(SubscriptionRefused(request.number, problem), now)
-        else:
-            self.tell(request)
-
     def _disconnect(self) -> None:
         self.run_of_events.detach()
         self.connection = None
-
-    def _await_activity(self, subscription: Subscription) -> None:
-        """Wait for the broker to say that it is active, if it is one that does."""
-        if self.state.tells_active:
-            subscription.active.clear()
-        else:
-            problem = f"{self.state.url}: this broker does not say when a subscription is active"
-            subscription.active.clear(ActivityUnknown(f"{problem}; it is of an earlier version"))
 
     def _note_gap(self, lost: str, seconds: float, now: float) -> None:
         gap = self.gaps.note(lost, self.state.url, seconds, now)

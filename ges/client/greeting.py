@@ -69,11 +69,12 @@ class Greeting:
             None,
             0,
             DIALECT.lowest,
-            DIALECT.names + wish.capabilities,
+            DIALECT.names,
             None,
             wish.secret,
             split_token(wish.token)[0] if wish.token is not None else None,
             nonce if wish.token is not None else None,
+            only_looks=wish.only_looks,
         )
         self._to_send = GREETINGS.encode(self._hello)
 

@@ -36,7 +36,6 @@ from ges.wire.client_messages import (
 )
 from ges.wire.drill_messages import Drilled
 from ges.wire.operator_messages import ClientList, Operated, UnitJoining
-from ges.wire.realms import Realm
 from ges.wire.status import MoreStatus, Status
 from ges.wire.status_pages import StatusPages
 from ges.wire.why import Why
@@ -45,20 +44,6 @@ from overlay.address import Address, is_loopback, parse_url
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
 from overlay.machine import Message
-from overlay.wire.versions import (
-    ACTIVE,
-    ACTIVE_LEVELS,
-    DRILL,
-    KEPT_EVENTS,
-    NAMES,
-    OPERATE,
-    QUEUES,
-    REALMS,
-    RELOCATION,
-    REQUESTS,
-    RETAINED,
-    WHY,
-)
 from overlay.wording import printable
 
 MAX_ALTERNATES = 64
@@ -123,24 +108,12 @@ class ClientState:
         self.outgoing = {each: OutgoingStream(each, publisher, incarnation) for each in LinkClass}
         self.requests: dict[int, Subscribe] = {}  #: to be made of every broker
         self._served: dict[int, float] = {}  #: by number of request, when one first served it
-        self._keeps_events = False  #: the broker can send what was missed before
-        self.tells_active = True  #: it says when a subscription is active ...
-        self._tells_levels = True  #: ... and before that, how far
         self.refusals: list[str] = []  #: of the client's events
         self.statuses: list[Status] = []
         self._pages = StatusPages()
-        self.answers_why = False  #: it says what it would do with an event
-        self.retains = False  #: it knows retained events, and events that end
         self.explanations: list[Why | WhyEvent] = []
         self.taken: list[RevocationTaken] = []
         self.operated: list[ClientList | Operated | Drilled | UnitJoining] = []
-        self.can_operate = False  #: it answers operators ...
-        self.can_drill = False  #: ... and drills
-        self.can_relocate = False  #: ... and those who let a unit join another context
-        self.takes_queues = True  #: it takes clients into queue groups
-        self.takes_requests = True  #: it takes requests
-        self.takes_realms = True  #: it keeps events and subscriptions to their units
-        self.takes_names = True  #: it knows named clients
         self.pending = PendingRequests(publisher.hex())  #: requests that wait for a reply
         self._addresses = tuple(addresses)
         self._has_token = has_token
@@ -173,18 +146,6 @@ class ClientState:
         """
         self.url, self.broker_uid, self.secure = url, attached.broker, attached.secure
         self.keepalive = Keepalive(now)
-        self._keeps_events = KEPT_EVENTS in attached.capabilities
-        self.can_operate = OPERATE in attached.capabilities
-        self.can_drill = DRILL in attached.capabilities
-        self.can_relocate = RELOCATION in attached.capabilities
-        self.tells_active = ACTIVE in attached.capabilities
-        self._tells_levels = ACTIVE_LEVELS in attached.capabilities
-        self.answers_why = WHY in attached.capabilities
-        self.retains = RETAINED in attached.capabilities
-        self.takes_queues = QUEUES in attached.capabilities
-        self.takes_requests = REQUESTS in attached.capabilities
-        self.takes_realms = REALMS in attached.capabilities
-        self.takes_names = NAMES in attached.capabilities
         self.watermarks.move()
         return None if self._lost_at is None else now - self._lost_at
 
@@ -212,16 +173,13 @@ class ClientState:
     def all_requests(self, now: float) -> Iterator[Message]:
         """Yield what asks a new broker for all subscriptions, at ``now``, in seconds.
 
-        One that was served before comes with what was missed since the last broker was lost, if the
-        new one can do that. What is missed in a queue group others have got.
+        One that was served before comes with what was missed since the last broker was lost. What
+        is missed in a queue group others have got.
         """
         served = [
             (request, now - self._served[number])
             for number, request in self.requests.items()
-            if self._keeps_events
-            and number in self._served
-            and request.ask.group is None
-            and (request.ask.realm == Realm.ALL or self.takes_realms)
+            if number in self._served and request.ask.group is None
         ]
         if served:
             yield from resume(served, self.watermarks.marks())
@@ -310,8 +268,7 @@ class ClientState:
                 if number in self._unsettled:
                     self._decisions.setdefault(number, None)
             case Active(number, level) if number in self.requests:
-                is_far = not self._tells_levels or level >= Level.SYSTEM
-                return Activated(number, Level.SYSTEM if is_far else Level(level))
+                return Activated(number, Level(min(level, Level.SYSTEM)))
             case SubscriptionRefused(number, told):
                 reason = printable(told)
                 if number in self._unsettled:

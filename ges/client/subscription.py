@@ -47,7 +47,6 @@ class Activity:
         """Wait until it is active, so far; at once if it is active farther than that.
 
         Raises:
-            ActivityUnknown: the broker is of an earlier version, and does not tell when it is.
             SubscribeRefused: a broker no longer serves the subscription.
             ConnectionLost: no broker was found in time.
             ClientClosed: the subscription's block, or the client's, has ended.

@@ -17,7 +17,7 @@ from ges.client.requests import Replies
 from ges.client.state import ClientState
 from ges.client.subscription import Subscription, why_refused
 from ges.client.wish import Wish
-from ges.errors import NotExplained, SubscribeRefused
+from ges.errors import SubscribeRefused
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import KeepAlive, StatusRequest
 from ges.wire.drill_messages import Drilled, Question
@@ -36,7 +36,6 @@ from ges.wire.why import Why, WhyRequest
 from ges.wire.why_event import WhyEvent, WhyEventRequest
 from overlay.ids import LinkClass
 from overlay.machine import Message
-from overlay.wire.versions import WHY
 
 KEPT_BYTES = 8 * 1024 * 1024  #: of events of one class that no broker has confirmed
 SEND_SECONDS = 10.0  #: at the end of the client's block, for what is queued
@@ -197,11 +196,7 @@ class Waiting(ABC):
         return statuses.pop()
 
     async def why(self, question: WhyRequest | WhyEventRequest) -> Why | WhyEvent:
-        """Ask the broker about an event, and the next one if it is lost before it answers.
-
-        Raises:
-            NotExplained: the broker cannot say.
-        """
+        """Ask the broker about an event, and the next one if it is lost before it answers."""
         explanations = self.state.explanations
         explanations.clear()
         await self._ask(question, explanations)
@@ -211,13 +206,6 @@ class Waiting(ABC):
         self, question: ClientsRequest | Kick | Drain | Question | UnitJoin | UnitJoinQuestion
     ) -> ClientList | Operated | Drilled | UnitJoining:
         """Ask the broker as an operator."""
-        can = self.state.can_operate
-        if isinstance(question, Question):
-            can = self.state.can_drill
-        elif isinstance(question, UnitJoin | UnitJoinQuestion):
-            can = self.state.can_relocate
-        if not can:
-            return Operated("it is of an earlier version, and takes no such command")
         operated = self.state.operated
         operated.clear()
         await self._ask(question, operated)
@@ -228,8 +216,6 @@ class Waiting(ABC):
         while not answers:
             await self._room()
             connection = self.core.connection
-            if question.capability == WHY and not self.state.answers_why:
-                raise NotExplained(f"{self.state.url}: a broker of an earlier version cannot say")
             self.core.tell(question)
             while not answers and self.core.connection is connection:
                 await self._change()

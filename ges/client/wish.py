@@ -15,7 +15,6 @@ from overlay.errors import ConfigError
 from overlay.ids import SECRET_BYTES, uid_of
 from overlay.security.identity import Identity, load_identity
 from overlay.wire.greetings import check_overlay
-from overlay.wire.versions import LOOKS, OF_CLIENTS
 
 TOKEN_EXPOSED = (
     "a token is not sent over a plain connection to another host: anybody on the way could take "
@@ -41,7 +40,7 @@ class Wish:
     )  #: told once a search for whom it waits, and why
     token: str | None = field(default=None, repr=False)
     secret: bytes | None = field(default=None, repr=False)  #: proves the uid, as a certificate may
-    capabilities: tuple[str, ...] = OF_CLIENTS  #: said in the greeting
+    only_looks: bool = False  #: it asks for the status, and no more
 
 
 def check_wish(
@@ -96,5 +95,5 @@ def check_wish(
         on_waiting=on_waiting or log.warning,
         token=token,
         secret=secret,
-        capabilities=(*OF_CLIENTS, LOOKS) if only_looks else OF_CLIENTS,
+        only_looks=only_looks,
     )

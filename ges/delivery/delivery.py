@@ -113,8 +113,7 @@ class Deliveries:
             return
         due = self.sharing.due(run, common)
         run = run.ungrouped()
-        plain = run.untimed()  # for clients that do not know of times
-        self.replays.keep(plain, now, head.ends_ms, common)
+        self.replays.keep(run, now, head.ends_ms, common)
         targets = self.audience.of(head.matter._replace(common=common))
         shared: Collection[Subscriber] = ()
         if due:
@@ -132,18 +131,17 @@ class Deliveries:
             return
         count = run.count
         events = 0 if head.secure else count  # of secure events none is dropped
-        items: dict[tuple[bytes, bool], bytes] = {}  # clients with the same numbers share one
+        items: dict[bytes, bytes] = {}  # clients with the same numbers share one
         sent = 0
         for recipient, matches, _, _ in targets:
             outlet = recipient.outlet
             if outlet is None or (shared and recipient.client in shared):
                 continue
-            is_plain = plain is not run and not (recipient.client and recipient.client.retains)
-            item = items.get((matches, is_plain))
+            item = items.get(matches)
             if item is None:
-                frames = (plain if is_plain else run).frames
+                frames = run.frames
                 start = frame_start(DELIVERY, len(matches) + len(frames))
-                item = items[matches, is_plain] = b"".join((start, matches, frames))
+                item = items[matches] = b"".join((start, matches, frames))
             outlet.send(item, events)
             sent += 1
         self._counters["events_delivered"] += count * sent

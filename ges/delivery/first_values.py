@@ -74,7 +74,7 @@ class FirstValues:
     def begin(self, client: Subscriber, number: int) -> None:
         """A client has just subscribed: send it the values that match."""
         ask = client.asks.get(number)
-        if ask is None or ask.group is not None or not client.retains:
+        if ask is None or ask.group is not None:
             return
         waiting = self._waiting.setdefault(client, _Waiting())
         if waiting.number == number:

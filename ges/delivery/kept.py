@@ -76,7 +76,6 @@ class Fetched:
 def kept_run(run: EventRun, at: Nanos, common: int = 1) -> KeptRun:
     """Return a run that has its bytes to itself, as it is kept; ``common``: see there."""
     ends_ms = run.head.ends_ms
-    run = run.untimed()
     head, data, bounds = run.head, run.data, run.bounds
     size = ENTRY_BYTES + len(head.topic) + len(data)
     where = data, bounds[0], bounds[-1]

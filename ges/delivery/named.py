@@ -48,11 +48,10 @@ class Named:
         for client, numbers in self._recipients(names).items():
             if head.link_class.is_secret and not client.secure:
                 continue
-            known = plain if client.retains else plain.untimed()
             matches = pack_matches(tuple(numbers)[:MAX_MATCHES])
-            start = frame_start(DELIVERY, len(matches) + len(known.frames))
+            start = frame_start(DELIVERY, len(matches) + len(plain.frames))
             is_droppable = not head.link_class.is_secret
-            item = b"".join((start, matches, known.frames))
+            item = b"".join((start, matches, plain.frames))
             client.connection.send(item, 1 if is_droppable else 0)
             self._counters["events_delivered"] += 1
         missing = tuple(name for name in names if name not in self._clients)

@@ -97,7 +97,7 @@ class Retaining:
             return
         for row in self._audience.of(Matter(class_of(value), value.key[1], common=common)):
             client = row.recipient.client
-            if client is not None and client.retains:
+            if client is not None:
                 send_value(client, row.matches, value)
                 self._counters["retained_delivered"] += 1
 

@@ -143,8 +143,7 @@ class Sharing:
         is_droppable = not run.head.link_class.is_secret
         for client, numbers in shares.numbers.items():
             always = _numbers_in(plain[client]) if client in plain else ()
-            known = run if client.retains else run.untimed()
-            for frames, matches, count in _deliveries(known, numbers, always):
+            for frames, matches, count in _deliveries(run, numbers, always):
                 start = frame_start(DELIVERY, len(matches) + len(frames))
                 item = b"".join((start, matches, frames))
                 client.connection.send(item, count if is_droppable else 0)

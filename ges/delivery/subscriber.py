@@ -28,10 +28,6 @@ class Subscriber(Protocol):
         """Secure events may travel on this hop."""
 
     @property
-    def retains(self) -> bool:
-        """It knows retained events, and events that end."""
-
-    @property
     def connection(self) -> Outlet:
         """Where events for it are queued."""
 

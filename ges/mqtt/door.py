@@ -41,7 +41,6 @@ from overlay.shares import Shares, source_of
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import PROTOCOL_VERSION
 from overlay.wire.greetings import Hello
-from overlay.wire.versions import LEAVING, RETAINED
 from overlay.wording import printable
 
 CONNECT_BYTES = 64 * 1024  #: of the first packet, its will included
@@ -268,7 +267,6 @@ class MqttDoor:
             LinkClass.NORMAL,
             None,
             0,
-            capabilities=(LEAVING, RETAINED),
         )
         with suppress(ProtocolError):
             await self._clients.serve(hello, wire, reader, found, mqtt_client_id=client_id)

@@ -78,7 +78,6 @@ async def explain(
     Raises:
         TopicError: the topic is malformed.
         ConnectionLost: the first broker cannot be reached.
-        NotExplained: it is of a version that cannot say.
     """
     ciphers: dict[tuple[str, str, LinkClass], str | None] = {}
     async with _attached(url, question, timeout_s, on_waiting) as client:

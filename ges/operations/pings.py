@@ -17,7 +17,7 @@ from pathlib import Path
 import trio
 
 from ges.client import Client, Subscription, connect
-from ges.errors import ActivityUnknown, EventError
+from ges.errors import EventError
 from ges.operations.walk import walk_ring
 from overlay.address import Address, parse_url
 from overlay.errors import ChordalError
@@ -160,5 +160,5 @@ async def _why(here: Client) -> str:
 
 
 async def _await_active(subscription: Subscription) -> None:
-    with trio.move_on_after(ACTIVE_SECONDS), suppress(ActivityUnknown):
+    with trio.move_on_after(ACTIVE_SECONDS):
         await subscription.active.wait()

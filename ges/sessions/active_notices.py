@@ -71,7 +71,5 @@ class ActiveNotices:
     @staticmethod
     def _tell(key: Key, level: Level) -> None:
         session, number = key
-        is_heard = session.hears_active and (session.hears_levels or level is Level.SYSTEM)
-        if is_heard and number in session.asks and not session.is_detached:
-            # Who knows no levels takes the first one for the whole system.
-            session.tell(Active(number, level if session.hears_levels else Level.CLUSTER))
+        if number in session.asks and not session.is_detached:
+            session.tell(Active(number, level))

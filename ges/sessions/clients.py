@@ -33,17 +33,7 @@ from overlay.shares import Shares, Source
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal
-from overlay.wire.versions import (
-    ACTIVE,
-    ACTIVE_LEVELS,
-    ASKS,
-    FOR_CLIENTS,
-    LEAVING,
-    LOOKS,
-    MISSED,
-    PAGES,
-    RETAINED,
-)
+from overlay.wire.versions import DIALECT
 from overlay.wording import counted
 
 NOTHING = AccessRules(())  #: allows nothing
@@ -126,7 +116,6 @@ class Clients:
             let_in: who it is, where that was found out otherwise than by its greeting.
             mqtt_client_id: what it calls itself, if it speaks MQTT.
         """
-        only_looks = LOOKS in hello.capabilities
         try:
             found = await self._judge(hello, wire, reader, let_in)
         except ProtocolError as error:
@@ -151,14 +140,7 @@ class Clients:
             admission,
             wire.identity,
             reader,
-            says_when_waiting=ASKS in hello.capabilities,
-            hears_missed=MISSED in hello.capabilities,
-            hears_active=ACTIVE in hello.capabilities,
-            hears_levels=ACTIVE_LEVELS in hello.capabilities,
-            takes_pages=PAGES in hello.capabilities,
-            only_looks=only_looks,
-            hears_leaving=LEAVING in hello.capabilities,
-            retains=RETAINED in hello.capabilities,
+            only_looks=hello.only_looks,
             host=wire.remote,
             port=wire.port,
             mqtt_client_id=mqtt_client_id,
@@ -168,7 +150,7 @@ class Clients:
         )
         reader.limit(MAX_FRAME_BYTES)
         self._sessions.add(session)
-        if only_looks:
+        if hello.only_looks:
             self._visitors.enter(session, source)
         else:
             self._slots.take(source)
@@ -182,12 +164,12 @@ class Clients:
             secure=session.secure,
         )
         told = (peer.uid, peer.url, session.secure, reader.version, subject)
-        session.tell(Attached(*told, FOR_CLIENTS, found.token_proof))
+        session.tell(Attached(*told, DIALECT.names, found.token_proof))
         self._tell_revoked(session)
         session.tell(self._alternates())
         ends, is_ending = self._ends, False
         try:
-            seconds = self._limits.visit_seconds if only_looks else math.inf
+            seconds = self._limits.visit_seconds if hello.only_looks else math.inf
             with trio.move_on_after(seconds) as self._serving[session]:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._write, connection, nursery.cancel_scope)
@@ -201,7 +183,7 @@ class Clients:
             if is_ending:
                 ends.release()
             self._sessions.discard(session)
-            if only_looks:
+            if hello.only_looks:
                 self._visitors.leave(session)
             else:
                 self._slots.free(source)
@@ -346,7 +328,7 @@ class Clients:
             return found
         if self._closed:  # meanwhile
             return leaving
-        full = self._why_full(found.source) if LOOKS not in hello.capabilities else None
+        full = self._why_full(found.source) if not hello.only_looks else None
         return full or found
 
     def _why_full(self, source: Source) -> Refusal | None:

@@ -166,8 +166,7 @@ class Intake:
             session.answer(RevocationTaken(self._take_notice(message)))
         elif isinstance(message, StatusRequest):
             if session.status is None:
-                pages = status_frames(self._describe())
-                session.status = b"".join(pages if session.takes_pages else pages[:1])
+                session.status = b"".join(status_frames(self._describe()))
             session.connection.send(session.status)
         elif isinstance(message, WhyRequest):
             session.tell(self._explain(session, message))

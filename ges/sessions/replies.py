@@ -19,8 +19,8 @@ class Replies:
     """Tells clients what has become of their events, and counts the refusals.
 
     Each confirmation costs both ends a system call and a task switch, and mostly no publisher waits
-    for it. So a client that says when it waits is told at once when it does, and otherwise before
-    long. One of an earlier version does not say so, and is always told at once.
+    for it. So a client that says that it waits is told at once, and any other before long. A client
+    of MQTT cannot say so, and is always told at once.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Replies:
         if not session.accepted:
             session.is_asking = False
             return
-        is_waited_for = session.is_asking or not session.says_when_waiting
+        is_waited_for = session.is_asking or session.always_waits
         if (
             is_waited_for
             or session.unsaid >= CONFIRM_EVENTS

@@ -84,14 +84,11 @@ class Session:
     __slots__ = (
         "accepted",
         "admission",
+        "always_waits",
         "asks",
         "changes",
         "connection",
         "filter_bytes",
-        "hears_active",
-        "hears_leaving",
-        "hears_levels",
-        "hears_missed",
         "host",
         "identity",
         "incarnation",
@@ -105,12 +102,9 @@ class Session:
         "published",
         "publisher",
         "reader",
-        "retains",
-        "says_when_waiting",
         "since",
         "source",
         "status",
-        "takes_pages",
         "told_dropped",
         "uid",
         "unsaid",
@@ -129,14 +123,7 @@ class Session:
         identity: PeerIdentity | None = None,
         reader: FrameReader | None = None,
         *,
-        says_when_waiting: bool = False,
-        hears_missed: bool = False,
-        hears_active: bool = False,
-        hears_levels: bool = False,
-        takes_pages: bool = False,
         only_looks: bool = False,
-        hears_leaving: bool = False,
-        retains: bool = False,
         host: str | None = None,
         port: int | None = None,
         mqtt_client_id: str | None = None,
@@ -147,14 +134,7 @@ class Session:
         """Begin to serve it.
 
         Args:
-            says_when_waiting: it says when it waits for its events to be confirmed.
-            hears_missed: it knows what :class:`Missed` says.
-            hears_active: it is told when its subscriptions are active ...
-            hears_levels: ... and before that, how far they are.
-            takes_pages: it can put a status together that comes in pages.
             only_looks: it may ask for the status, and no more.
-            hears_leaving: it goes to another broker when it is told that this one leaves.
-            retains: it knows retained events, and events that end.
             host: IP address that it is attached from; None: there is none.
             port: that it is attached from.
             mqtt_client_id: what a client of MQTT calls itself.
@@ -177,15 +157,10 @@ class Session:
         self.status: bytes | None = None  #: answers all requests that come in one read
         self.is_detached = False  #: it is served no more
         self.asks: dict[int, Ask] = {}  #: by the numbers of its subscriptions
-        self.says_when_waiting = says_when_waiting
-        self.hears_missed = hears_missed
-        self.hears_active = hears_active
-        self.hears_levels = hears_levels
-        self.takes_pages = takes_pages
         self.only_looks = only_looks
-        self.hears_leaving = hears_leaving
-        self.retains = retains
         self.host = host
+        #: A client of MQTT never says that it waits for its events to be confirmed.
+        self.always_waits = mqtt_client_id is not None
         self.who = _who(uid, host, port, mqtt_client_id)  #: as lines of the log name it
         self.is_local = host is None or is_loopback(host)
         self.source = source
@@ -205,15 +180,11 @@ class Session:
 
     def tell_missed(self, absence: Nanos) -> None:
         """Tell it that it may have missed events since so many nanoseconds ago."""
-        if self.hears_missed:
-            self.tell(Missed(absence // 1_000_000))
+        self.tell(Missed(absence // 1_000_000))
 
     def send_away(self) -> None:
         """The broker leaves: let the client go to another one, with as little lost as may be."""
-        if self.hears_leaving:
-            self.tell(Leaving())
-        else:
-            self.connection.finish()
+        self.tell(Leaving())
 
     def answer(self, message: Message) -> None:
         """Tell the client what has come of its request, be it that it was detached for it."""

@@ -10,7 +10,6 @@ from overlay.ids import LinkClass, WireCount, WireUid
 from overlay.machine import LinkMessage, Message
 from overlay.multigraph.weights import Weights
 from overlay.security.revocation import MAX_LIST_BYTES, MAX_VOUCHER_BYTES
-from overlay.wire.versions import DECLARED, SECURE_STATES
 from ring.wire.messages import RingId
 
 MAX_SECURE_LINKS = 256
@@ -37,7 +36,6 @@ class SecureStatesWanted(Message, frozen=True):
     """Tell all lists of secure links again; the answer comes after them, with ``told`` set."""
 
     told: bool
-    capability = SECURE_STATES
 
 
 class RevocationNotice(Message, frozen=True):
@@ -70,5 +68,3 @@ class MeasuredLinks(LinkMessage, frozen=True):
 
 class LinkDeclared(Message, frozen=True):
     """The operator of the sender has named this link: events may take it."""
-
-    capability = DECLARED

@@ -123,9 +123,8 @@ class Level(IntEnum):
 class Active(Message, frozen=True):
     """All brokers of a unit know of it: no event published there from now on is missed.
 
-    Only to a client that has said :data:`overlay.wire.versions.ACTIVE`. One that has also said
-    ``ACTIVE_LEVELS`` is told each :class:`Level` as it is reached, but for units that are all of
-    the next one. Any other is told level 1 once, which means the whole system.
+    The broker tells each :class:`Level` as it is reached, but for units that are all of the next
+    one.
     """
 
     number: Number

@@ -14,7 +14,6 @@ import msgspec
 from ges.wire.names import MAX_NAME
 from overlay.ids import LinkClass, WireCount, WireUid
 from overlay.machine import Message
-from overlay.wire.versions import NAMES
 from ring.wire.messages import RingId
 
 MAX_HOLDERS = 64  #: brokers with clients of one name; of others nobody is told
@@ -43,14 +42,12 @@ class NameAt(Message, frozen=True):
     holder: Holder
     lasts_s: Annotated[int, msgspec.Meta(ge=0, le=MAX_LASTS_S)]
     is_copy: bool = False
-    capability = NAMES
 
 
 class NameKept(Message, frozen=True):
     """The registrar knows that you have clients of this name."""
 
     name: ClientName
-    capability = NAMES
 
 
 class NameWanted(Message, frozen=True):
@@ -60,7 +57,6 @@ class NameWanted(Message, frozen=True):
     asker: WireUid
     place: RingId  #: of the asker
     is_second: bool = False
-    capability = NAMES
 
 
 class NameFound(Message, frozen=True):
@@ -68,7 +64,6 @@ class NameFound(Message, frozen=True):
 
     name: ClientName
     holders: Annotated[tuple[Holder, ...], msgspec.Meta(max_length=MAX_HOLDERS)]
-    capability = NAMES
 
 
 class NameWrong(Message, frozen=True):
@@ -79,7 +74,6 @@ class NameWrong(Message, frozen=True):
     incarnation: WireCount
     link_class: LinkClass
     sequence: WireCount
-    capability = NAMES
 
 
 DIRECTORY_MESSAGES: tuple[type[Message], ...] = (

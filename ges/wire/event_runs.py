@@ -30,10 +30,8 @@ from ges.wire.event_flags import (
     REQUEST_FLAG,
     RETAIN_FLAG,
     STORED_FLAG,
-    TIMED_FLAGS,
     WAY_FLAGS,
     extension_at,
-    extension_bytes,
 )
 from ges.wire.events import (
     FLAGS_AT,
@@ -224,19 +222,6 @@ class EventRun(msgspec.Struct, frozen=True, gc=False):
             if head.flags & flag:
                 STAMP.pack_into(body, HEADER.size + extension_at(flag, head.flags), value)
         return EventRun.of(msgspec.structs.replace(head, stamp=stamp, ends_ms=ends_ms), bytes(body))
-
-    def untimed(self) -> EventRun:
-        """Return a single event without stamp and end, as clients of earlier versions get it."""
-        head = self.head
-        if not head.flags & TIMED_FLAGS:
-            return self
-        body = next(self.bodies())
-        flags = head.flags & ~TIMED_FLAGS
-        front = pack_front(flags, head.hops, head.via, head.source, head.duty)
-        first = HEADER.size + extension_bytes(head.flags & (RETAIN_FLAG - 1))
-        last = first + extension_bytes(head.flags & TIMED_FLAGS)
-        plain = msgspec.structs.replace(head, flags=flags, stamp=0, ends_ms=0)
-        return EventRun.of(plain, front + body[FRONT.size : first] + body[last:])
 
     def as_stored(self) -> bytes:
         """Return the frame of a single event that is retained, as a value and not as news.

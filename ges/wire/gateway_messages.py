@@ -9,7 +9,6 @@ import msgspec
 from ges.wire.unit_messages import MAX_SLOTS, Slot
 from overlay.ids import LinkClass, WireCount, WireUid
 from overlay.machine import Message
-from overlay.wire.versions import PROFILES
 
 #: Links told: one of each class to each of 63 members, and some to spare while members change.
 MAX_STATE_LINKS = 256
@@ -49,7 +48,6 @@ class LinkState(Message, frozen=True):
     version: WireCount
     links: Annotated[tuple[StateLink, ...], msgspec.Meta(max_length=MAX_STATE_LINKS)]
     gates: Annotated[tuple[StateGate, ...], msgspec.Meta(max_length=MAX_STATE_LINKS)] = ()
-    capability = PROFILES
 
 
 class StateVersion(msgspec.Struct, frozen=True, array_like=True):
@@ -64,7 +62,6 @@ class LinkStatesWanted(Message, frozen=True):
     """Send me the states that are later than these, and those of others."""
 
     held: Annotated[tuple[StateVersion, ...], msgspec.Meta(max_length=MAX_HELD_STATES)]
-    capability = PROFILES
 
 
 GATEWAY_MESSAGES: tuple[type[Message], ...] = (LinkState, LinkStatesWanted)

@@ -14,7 +14,6 @@ import msgspec
 from ges.wire.asked import Ask
 from overlay.ids import WireCount, WireUid
 from overlay.machine import Message
-from overlay.wire.versions import PROFILES
 
 MAX_INTERESTS_TOLD = 4096  #: in one message
 MAX_PAGES = 64  #: of one profile
@@ -46,20 +45,16 @@ class ProfileDelta(Message, frozen=True):
     removed: Asks
     digest: Digest  #: of the profile after the change
     life: WireCount = 0  #: of the one member that this is sent to, as its sender knows; 0: to all
-    capability = PROFILES
 
 
 class ProfileTaken(Message, frozen=True):
     """The sender holds this version of your profile."""
 
     version: ProfileVersion
-    capability = PROFILES
 
 
 class ProfileWanted(Message, frozen=True):
     """Send me all of your profile; the answer is :class:`ProfilePage`, once or more often."""
-
-    capability = PROFILES
 
 
 class ProfilePage(Message, frozen=True):
@@ -72,7 +67,6 @@ class ProfilePage(Message, frozen=True):
     pages: Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGES)]
     interests: Asks
     life: WireCount  #: of the member that this is sent to, as its sender knows
-    capability = PROFILES
 
 
 class HeldProfile(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -86,14 +80,11 @@ class HeldProfile(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class HeldProfilesWanted(Message, frozen=True):
     """Say which profiles you hold; the answer is :class:`HeldProfiles`."""
 
-    capability = PROFILES
-
 
 class HeldProfiles(Message, frozen=True):
     """Which profiles the sender holds, or those of which the receiver's is out of date."""
 
     held: Annotated[tuple[HeldProfile, ...], msgspec.Meta(max_length=MAX_PROFILES)]
-    capability = PROFILES
 
 
 PROFILE_MESSAGES: tuple[type[Message], ...] = (

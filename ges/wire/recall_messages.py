@@ -15,7 +15,6 @@ from ges.wire.topics import MAX_TOPIC_BYTES
 from ges.wire.unit_messages import Slot
 from overlay.ids import MAX_COUNT, LinkClass, WireCount, WireSequence
 from overlay.machine import Message
-from overlay.wire.versions import PROFILES
 from ring.wire.messages import RingId
 
 MAX_RANGES = 64  #: asked for in one message
@@ -48,7 +47,6 @@ class RangeQuery(Message, frozen=True):
     ranges: Annotated[tuple[WantedRange, ...], msgspec.Meta(max_length=MAX_RANGES)]
     address: Annotated[int, msgspec.Meta(ge=0, lt=2**24)] | None = None
     place: RingId | None = None
-    capability = PROFILES
 
 
 class ListedEvent(msgspec.Struct, frozen=True, array_like=True):
@@ -71,7 +69,6 @@ class RangeDone(Message, frozen=True):
     before: RingId | None = None
     sent: Annotated[tuple[WireSequence, ...], msgspec.Meta(max_length=MAX_SENT)] = ()
     listed: Annotated[tuple[ListedEvent, ...], msgspec.Meta(max_length=MAX_LISTED)] = ()
-    capability = PROFILES
 
 
 class FlowTail(msgspec.Struct, frozen=True, array_like=True):
@@ -92,7 +89,6 @@ class Tails(Message, frozen=True):
 
     source: RingId
     flows: Annotated[tuple[FlowTail, ...], msgspec.Meta(max_length=MAX_TAILS)]
-    capability = PROFILES
 
 
 class PastWanted(Message, frozen=True):
@@ -109,7 +105,6 @@ class PastWanted(Message, frozen=True):
     interests: Asks
     address: Annotated[int, msgspec.Meta(ge=0, lt=2**24)] | None = None
     place: RingId | None = None
-    capability = PROFILES
 
 
 class PastDone(Message, frozen=True):
@@ -121,7 +116,6 @@ class PastDone(Message, frozen=True):
     number: WireCount
     sent: WireCount
     place: RingId | None = None
-    capability = PROFILES
 
 
 RECALL_MESSAGES: tuple[type[Message], ...] = (RangeQuery, RangeDone, Tails, PastWanted, PastDone)

@@ -21,7 +21,6 @@ from ges.wire.unit_messages import (
 )
 from overlay.ids import WireCount
 from overlay.machine import Message
-from overlay.wire.versions import RELOCATION
 from ring.wire.messages import MAX_REASON, Hops, Member, RingId
 
 UnitPath = Annotated[tuple[UnitName, ...], msgspec.Meta(max_length=TOP_LEVEL)]
@@ -59,7 +58,6 @@ class RoomWanted(Message, frozen=True):
     at: RingId | None = None
     slot: Slot = 0  #: the number that it was given before; only with ``at``
     hops: Hops = 0
-    capability = RELOCATION
 
 
 class RoomGiven(Message, frozen=True):
@@ -70,7 +68,6 @@ class RoomGiven(Message, frozen=True):
     hi: RingId
     names: UnitPath  #: of the units around it, from the top, and its own
     tables: UnitTables
-    capability = RELOCATION
 
 
 class RoomRefused(Message, frozen=True):
@@ -79,7 +76,6 @@ class RoomRefused(Message, frozen=True):
     number: WireCount
     reason: Annotated[str, msgspec.Meta(max_length=MAX_REASON)]
     later: bool
-    capability = RELOCATION
 
 
 class Relocate(Message, frozen=True):
@@ -90,7 +86,6 @@ class Relocate(Message, frozen=True):
 
     relocation: Relocation
     goes: bool
-    capability = RELOCATION
 
 
 class Relocated(Message, frozen=True):
@@ -102,7 +97,6 @@ class Relocated(Message, frozen=True):
     number: WireCount
     lo: RingId  #: that arc
     hi: RingId
-    capability = RELOCATION
 
 
 #: Those that go by post, as the brokers need not be linked.

@@ -11,7 +11,6 @@ from typing import Annotated
 import msgspec
 
 from overlay.machine import Message
-from overlay.wire.versions import PROFILES
 
 BUCKETS = 256  #: of topics
 
@@ -27,7 +26,6 @@ class RetainedWanted(Message, frozen=True):
     secure: bool
     marks: Annotated[bytes, msgspec.Meta(min_length=_MARKS.size, max_length=_MARKS.size)]
     answer: bool
-    capability = PROFILES
 
 
 def pack_marks(marks: tuple[int, ...]) -> bytes:

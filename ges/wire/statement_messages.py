@@ -15,7 +15,6 @@ from ges.wire.gateway_messages import WireBucket
 from ges.wire.unit_messages import MAX_SLOTS, UnitLevel
 from overlay.ids import LinkClass, WireCount, WireUid
 from overlay.machine import Message
-from overlay.wire.versions import PROFILES
 from ring.wire.messages import RingId
 
 MAX_STATED = 1024  #: interests of a unit; more are merged to wider ones, ...
@@ -66,7 +65,6 @@ class UnitStatement(Message, frozen=True):
     edges: Annotated[tuple[UnitEdge, ...], msgspec.Meta(max_length=MAX_EDGES)]
     secure: SecureHealth = SecureHealth.WHOLE  #: an earlier version does not say
     is_crowded: bool = False  #: brokers in it wait for slots, so no event can name them
-    capability = PROFILES
 
 
 class StatementTaken(msgspec.Struct, frozen=True, array_like=True):
@@ -94,7 +92,6 @@ class StatementsWanted(Message, frozen=True):
 
     level: UnitLevel
     held: Annotated[tuple[HeldStatement, ...], msgspec.Meta(max_length=MAX_SLOTS)]
-    capability = PROFILES
 
 
 STATEMENT_MESSAGES: tuple[type[Message], ...] = (UnitStatement, StatementsWanted)

@@ -12,7 +12,6 @@ import msgspec
 
 from overlay.ids import WireCount, WireUid
 from overlay.machine import Message
-from overlay.wire.versions import HIERARCHY, PROFILES, UNITS
 from ring.wire.messages import Hops, Member, RingId
 
 MAX_SLOTS = 64  #: members of a cluster
@@ -102,14 +101,11 @@ class MemberChange(msgspec.Struct, frozen=True, array_like=True):
 class MembersWanted(Message, frozen=True):
     """Send me your table of members; the answer is :class:`Members`."""
 
-    capability = UNITS
-
 
 class Members(Message, frozen=True):
     """The sender's table of members."""
 
     table: MemberTable
-    capability = UNITS
 
 
 class SlotWanted(Message, frozen=True):
@@ -122,7 +118,6 @@ class SlotWanted(Message, frozen=True):
     version: Version
     wish: Slot | None  #: the one that it had before
     hops: Hops
-    capability = UNITS
 
 
 class MemberLost(Message, frozen=True):
@@ -130,14 +125,12 @@ class MemberLost(Message, frozen=True):
 
     member: Member
     hops: Hops
-    capability = UNITS
 
 
 class StewardHandover(Message, frozen=True):
     """The sender stands first on its arc no more, and grants nothing after this table."""
 
     table: MemberTable
-    capability = UNITS
 
 
 # ── the units of a context ────────────────────────────────────────────────────────────────────
@@ -177,14 +170,12 @@ class Units(Message, frozen=True):
     """The sender's tables of units, the highest level first; comes before :class:`Members`."""
 
     tables: UnitTables
-    capability = HIERARCHY
 
 
 class UnitHandover(Message, frozen=True):
     """The sender is steward of this context no more, or its context is a part of another now."""
 
     table: UnitTable
-    capability = HIERARCHY
 
 
 class UnitReport(Message, frozen=True):
@@ -203,7 +194,6 @@ class UnitReport(Message, frozen=True):
     second: RingId | None = None  #: where its second sub-unit begins; None: it has one
     last: RingId | None = None  #: where its last sub-unit begins; None: it has one
     end: RingId | None = None  #: where the last broker in it stands; None: that is not known
-    capability = HIERARCHY
 
 
 # ── what all members are told ─────────────────────────────────────────────────────────────────
@@ -219,7 +209,6 @@ class Told(Message, frozen=True):
     leftwards: bool  #: the arc goes left from you
     kind: KindNumber  #: of the content; one that is not known is passed on
     content: Annotated[bytes, msgspec.Meta(max_length=MAX_CONTENT_BYTES)]
-    capability = UNITS
 
 
 class TellTaken(Message, frozen=True):
@@ -230,7 +219,6 @@ class TellTaken(Message, frozen=True):
     number: WireCount
     taken: Uids
     whole: bool  #: all that the sender passed it on to have answered
-    capability = UNITS
 
 
 class Letter(Message, frozen=True):
@@ -244,7 +232,6 @@ class Letter(Message, frozen=True):
     origin: WireUid
     hops: Hops
     content: Annotated[bytes, msgspec.Meta(max_length=MAX_CONTENT_BYTES)]
-    capability = PROFILES
 
 
 # ── what ring neighbours compare ──────────────────────────────────────────────────────────────
@@ -263,7 +250,6 @@ class Held(Message, frozen=True):
     """What the sender holds, one entry for each kind; who holds something else asks for it."""
 
     digests: Annotated[tuple[HeldDigest, ...], msgspec.Meta(max_length=MAX_KINDS)]
-    capability = UNITS
 
 
 UNIT_MESSAGES: tuple[type[Message], ...] = (

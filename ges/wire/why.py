@@ -16,7 +16,6 @@ from ges.wire.topics import MAX_TOPIC_BYTES
 from ges.wire.unit_messages import MAX_SLOTS, Slot
 from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
 from overlay.machine import Message
-from overlay.wire.versions import WHY
 
 MAX_HOPS_TOLD = 16  #: of one path
 MAX_INTERESTS_TOLD = 3  #: of one member
@@ -34,8 +33,6 @@ class WhyRequest(Message, frozen=True):
     ``subscriber``: of your clients tell only of this one, and why it does not get it.
     ``clients_only``: leave out the members of the cluster.
     """
-
-    capability = WHY
 
     topic: TopicText
     link_class: LinkClass

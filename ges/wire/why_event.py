@@ -15,7 +15,6 @@ from ges.wire.trace_context import WireTraceparent
 from ges.wire.unit_messages import Slot
 from overlay.ids import LinkClass, WireCount, WireSequence, WireText, WireUid, WireUrl
 from overlay.machine import Message
-from overlay.wire.versions import WHY
 
 MAX_LIVES_TOLD = 4  #: incarnations of a publisher, the latest
 
@@ -31,8 +30,6 @@ class EdgeState(StrEnum):
 
 class WhyEventRequest(Message, frozen=True):
     """What do you know of this event?"""
-
-    capability = WHY
 
     publisher: WireUid
     sequence: WireSequence

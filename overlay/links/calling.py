@@ -9,7 +9,6 @@ import trio
 
 from overlay.address import Address, is_own_url, parse_url
 from overlay.errors import ConfigError, ConnectionFailed, ProtocolError
-from overlay.ids import LinkClass
 from overlay.links.counted_log import CountedLog
 from overlay.links.first_message import read_greeting
 from overlay.links.lifecycle import Links
@@ -21,7 +20,7 @@ from overlay.net.transport import Transport, Wire, close
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import MAX_CONTROL_BYTES
 from overlay.wire.greetings import GREETINGS, NO_URL, Hello, LinkTable, Refusal, Welcome
-from overlay.wire.versions import EXPRESS, Dialect
+from overlay.wire.versions import Dialect
 
 CONNECT_SECONDS = 2.0
 SEVERED = "cut off on purpose"
@@ -77,9 +76,6 @@ class Caller:
         if self._is_severed(uid):
             self._fail(call, Refused.UNREACHABLE, SEVERED)
             return
-        if link_class.is_timed and not self._knows(uid, EXPRESS):
-            self._fail(call, Refused.OTHER_VERSION, "that broker knows no express links")
-            return
         try:
             with trio.fail_after(CONNECT_SECONDS):
                 wire, answer, reader = await self._reach(call)
@@ -96,14 +92,6 @@ class Caller:
             self._fail(call, Refused.NOT_CHORDAL, str(error))
             return
         await self._on_answer(call, wire, answer, reader)
-
-    def _knows(self, uid: str | None, capability: str) -> bool:
-        """Say whether a broker has a capability, by the normal link to it; True if there is none.
-
-        A word that it does not know in our greeting would be a broken protocol to it.
-        """
-        link = self._links.up.get((uid or "", LinkClass.NORMAL))
-        return link is None or capability in link.agreed.capabilities
 
     async def _reach(self, call: _Call) -> tuple[Wire, Welcome | Refusal, FrameReader]:
         """Connect and greet; again, twice at most, where the connection breaks before the answer.

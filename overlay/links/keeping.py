@@ -18,7 +18,7 @@ from overlay.queues.streams import Key, Streams
 from overlay.wire.codec import MessageCodec
 from overlay.wire.frames import Bytes
 from overlay.wire.greetings import Goodbye, LinkTable
-from overlay.wire.versions import STREAMS, Agreement
+from overlay.wire.versions import Agreement
 
 PARTING_SECONDS = 10.0  #: for both ends of a link given up in peace to send what they have queued
 
@@ -158,7 +158,7 @@ class Keeping(Generic[L]):
         key = (link.peer.uid, link.link_class)
         old = self.up.get(key)
         self.up[key] = link
-        if link.link_class.is_reliable and STREAMS in link.agreed.capabilities:
+        if link.link_class.is_reliable:
             self._go_on(key, link)
         if old is not None:
             self._say_goodbye(old, Closed.REPLACED)

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from overlay.ids import Nanos, WireCount, nanos
 from overlay.machine import Command, Effect, LinkMessage, Send, TimerTable
 from overlay.multigraph.weights import LinkKey
-from overlay.wire.versions import QUICK_PROBES
 
 QUICK_NS = nanos(0.3)  #: between two probes ...
 QUICK_FOR_NS = nanos(1.5)  #: ... for so long after each express event
@@ -34,7 +33,6 @@ class QuickProbe(LinkMessage, frozen=True):
     """Answer with the same token over the same link, before all that waits."""
 
     token: WireCount
-    capability = QUICK_PROBES
     is_quick = True
 
 
@@ -42,7 +40,6 @@ class QuickEcho(LinkMessage, frozen=True):
     """The answer to a quick probe."""
 
     token: WireCount
-    capability = QUICK_PROBES
     is_quick = True
 
 

@@ -65,6 +65,7 @@ class Hello(Message, frozen=True):
     token_name: Annotated[str, msgspec.Meta(max_length=MAX_TOKEN_NAME)] | None = None
     nonce: WireNonce | None = None  #: goes into that proof
     name: WireName = ""  #: a broker's, for people; empty: it has none
+    only_looks: bool = False  #: a client asks for the broker's status and nothing else, and goes
 
     def __repr__(self) -> str:
         """Leave token and secret out: what is printed may be kept."""

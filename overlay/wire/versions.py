@@ -30,76 +30,8 @@ WireCapabilities = Annotated[
     msgspec.Meta(max_length=MAX_CAPABILITIES),
 ]
 
-EXPRESS = "express"  #: links of the class express
-STREAMS = "streams"  #: events are acknowledged, and sent again over the next connection
-
-SECURE_STATES = "secure_states"  #: lists of secure links are told again to who asks
-
-QUICK_PROBES = "quick_probes"  #: answered before all that waits
-
-UNITS = "units"  #: brokers have addresses, and tell things to all members of their cluster
-HIERARCHY = "hierarchy"  #: brokers form clusters, and units above these
-RELOCATION = "relocation"  #: brokers move as a whole unit into another context
-PROFILES = "profiles"  #: brokers tell each other what their links cost and their clients want
-
-KEPT_EVENTS = "kept_events"  #: a broker sends a client that moves to it what it has missed
-
-ASKS = "asks"  #: a client asks where it waits for its events to be confirmed
-
-MISSED = "missed"  #: a client wants to hear when its broker's place on the ring was in doubt
-ACTIVE = "active"  #: a broker tells when a subscription is active, to clients that have this too
-ACTIVE_LEVELS = "active_levels"  #: ... and how far it is, before it is active everywhere
-WHY = "why"  #: a broker says what it would do with an event, and why
-
-PAGES = "status_pages"  #: a client takes a status in pages
-LOOKS = "looks"  #: a client does nothing but ask for the broker's status, and then goes
-OPERATE = "operate"  #: a broker lists its clients, cuts them off and drains, if an operator asks
-
-DRILL = "drill"  #: a broker answers drills: it takes part, or says why not
-#: A broker keeps retained events for those who subscribe later; a client takes them, and events
-#: that end.
-RETAINED = "retained"
-
-LEAVING = "leaving"  #: a client goes to another broker when its own says that it leaves
-
-QUEUES = "queues"  #: a broker takes clients into queue groups
-REQUESTS = "requests"  #: a broker takes requests, and says when nobody is there to answer
-NAMES = "names"  #: brokers find named clients; one takes events for them from its clients
-DECLARED = "declared"  #: a broker is told which of its links the other end names for events
-REALMS = "realms"  #: a broker keeps events and subscriptions to their units
-
-#: What a broker tells its clients that it has ...
-FOR_CLIENTS = (
-    KEPT_EVENTS,
-    ACTIVE,
-    ACTIVE_LEVELS,
-    WHY,
-    OPERATE,
-    RELOCATION,
-    DRILL,
-    RETAINED,
-    QUEUES,
-    REQUESTS,
-    REALMS,
-    NAMES,
-)
-#: ... and what a client tells its broker, beside what it has in common with brokers.
-OF_CLIENTS = (ASKS, MISSED, ACTIVE, ACTIVE_LEVELS, PAGES, LEAVING, RETAINED)
-
-CAPABILITIES = frozenset(
-    {
-        EXPRESS,
-        STREAMS,
-        SECURE_STATES,
-        QUICK_PROBES,
-        UNITS,
-        HIERARCHY,
-        RELOCATION,
-        PROFILES,
-        NAMES,
-        DECLARED,
-    }
-)
+#: The optional parts that this version has: none, as it is the first to be released.
+CAPABILITIES: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

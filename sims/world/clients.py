@@ -32,7 +32,7 @@ from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, nanos, uid_of
 from overlay.wire.codec import FrameReader, MessageCodec
 from overlay.wire.frames import CONTROL, DELIVERY, HEADER, MAX_CONTROL_BYTES, MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal
-from overlay.wire.versions import DIALECT, OF_CLIENTS
+from overlay.wire.versions import DIALECT
 from sims.world.connections import Connection
 from sims.world.processes import Network, Process, Socket
 
@@ -225,7 +225,7 @@ class SimulatedClient(Process):
             None,
             0,
             DIALECT.lowest,
-            DIALECT.names + OF_CLIENTS,
+            DIALECT.names,
             None,
             self._secret,
         )

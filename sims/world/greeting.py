@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from overlay.errors import ProtocolError
-from overlay.ids import LinkClass, Nanos, nanos
+from overlay.ids import Nanos, nanos
 from overlay.machine import Closed, Input, LinkRefused, Machine, OpenLink, Refused
 from overlay.wire.codec import FrameReader, MessageCodec
 from overlay.wire.frames import MAX_CONTROL_BYTES
@@ -24,7 +24,7 @@ from overlay.wire.greetings import (
     Welcome,
     judge_hello,
 )
-from overlay.wire.versions import DIALECT, EXPRESS, Agreement
+from overlay.wire.versions import DIALECT, Agreement
 from sims.world.links import Links
 from sims.world.processes import Process, Socket
 
@@ -76,15 +76,8 @@ class Caller:
                 self._refuse(request, Refused.DUPLICATE, "")
                 return
         call = Call(request, number)
-        if link_class.is_timed and not self._knows_express(uid):
-            self._fail(call, Refused.OTHER_VERSION, "that broker knows no express links")
-            return
         self._process.later(self._now() + CONNECT_NS, self._time_out, call)
         self._try(call)
-
-    def _knows_express(self, uid: str | None) -> bool:
-        link = self._links.up.get((uid or "", LinkClass.NORMAL))
-        return link is None or EXPRESS in link.agreed.capabilities
 
     def _try(self, call: Call) -> None:
         if call.is_over:

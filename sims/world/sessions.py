@@ -21,7 +21,7 @@ from overlay.machine import Refused
 from overlay.wire.codec import FrameReader, FrameRun
 from overlay.wire.frames import EVENT, MAX_FRAME_BYTES
 from overlay.wire.greetings import GREETINGS, Hello, Refusal
-from overlay.wire.versions import ACTIVE, ACTIVE_LEVELS, ASKS, FOR_CLIENTS, MISSED, RETAINED
+from overlay.wire.versions import DIALECT
 from sims.world.connections import Connection
 from sims.world.processes import Process, Socket
 
@@ -79,11 +79,6 @@ class Sessions:
             hello.incarnation,
             connection,
             reader=reader,
-            says_when_waiting=ASKS in hello.capabilities,
-            hears_missed=MISSED in hello.capabilities,
-            hears_active=ACTIVE in hello.capabilities,
-            hears_levels=ACTIVE_LEVELS in hello.capabilities,
-            retains=RETAINED in hello.capabilities,
         )
         served = self._served[session] = _Served(session, connection, reader)
         reader.limit(MAX_FRAME_BYTES)
@@ -92,7 +87,7 @@ class Sessions:
         connection.on_change = partial(self._look, served)
         peer = self._node.peer
         told = (peer.uid, peer.url, session.secure, reader.version, "anyone")
-        session.tell(Attached(*told, FOR_CLIENTS))
+        session.tell(Attached(*told, DIALECT.names))
         session.tell(self._alternates())
         self._read(served, can_wait=True)
         if socket.ended:

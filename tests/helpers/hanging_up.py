@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 
 from ges.wire.client_messages import CLIENT_CODEC, Alternates, Attached
 from overlay.wire.frames import PROTOCOL_VERSION
-from overlay.wire.versions import FOR_CLIENTS
 
 PAUSE_SECONDS = 0.05  #: in which what it is sent comes, and is not answered
 
@@ -23,9 +22,7 @@ def hanging_up(*, reads: bool = True, names_itself: bool = True) -> Iterator[str
     """
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"chordal://127.0.0.1:{listener.getsockname()[1]}"
-        told = CLIENT_CODEC.encode(
-            Attached("b" * 32, url, False, PROTOCOL_VERSION, "anyone", FOR_CLIENTS)
-        )
+        told = CLIENT_CODEC.encode(Attached("b" * 32, url, False, PROTOCOL_VERSION, "anyone"))
         if names_itself:
             told += CLIENT_CODEC.encode(Alternates((url,)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ges.units.planner import UnitsConfig
-from ges.wire.unit_messages import Held, Kind, TellTaken, Told
+from ges.wire.unit_messages import UNIT_MESSAGES, Held, Kind, Letter, TellTaken, Told
 from overlay.ids import NANOS_PER_SECOND
 from overlay.machine import OpenLink, Send
 from ring.config import LAN, RingConfig
@@ -62,8 +62,10 @@ class UnitsRing(Machines):
 
     def _on_sent(self, uid: str, effect: Send | OpenLink) -> None:
         super()._on_sent(uid, effect)
-        if isinstance(effect, Send) and effect.message.capability in ("units", "hierarchy"):
-            message = effect.message
+        if not isinstance(effect, Send):
+            return
+        message = effect.message
+        if isinstance(message, UNIT_MESSAGES) and not isinstance(message, Letter):
             self.sent[type(message).__name__] += 1
             if isinstance(message, Told) and message.kind == Kind.MEMBERS:
                 self._members_told.add((message.origin, message.number))

@@ -39,7 +39,6 @@ class Activity:
 
         Raises:
             TimeoutError: it is not active in time.
-            ActivityUnknown: the broker is of an earlier version, and does not tell when it is.
             SubscribeRefused: a broker no longer serves the subscription.
             ConnectionLost: no broker was found in time.
             ClientClosed: the subscription, or the client, is closed.

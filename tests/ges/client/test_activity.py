@@ -10,21 +10,11 @@ from benchmarks.stage.brokers import Brokers
 from benchmarks.stage.waiting import until
 from ges.client import Gap, Level, Subscription, connect
 from ges.client.attachment import TRIO
-from ges.client.subscription import Activity
-from ges.errors import ActivityUnknown, ClientClosed, ConnectionLost, SubscribeRefused
-from ges.sessions import clients
+from ges.errors import ClientClosed, ConnectionLost, SubscribeRefused
 from ges.wire.asked import Ask
 from tests.ges.client.test_client import next_of
 
 DEADLINE_SECONDS = 20
-
-
-@pytest.fixture
-def old_brokers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Brokers that know nothing of active subscriptions."""
-    monkeypatch.setattr(clients, "FOR_CLIENTS", ())
-    monkeypatch.setattr(clients, "ACTIVE", "not known")
-    monkeypatch.setattr(clients, "ACTIVE_LEVELS", "not known")
 
 
 async def test_active_means_that_an_event_from_any_broker_comes(brokers: Brokers) -> None:
@@ -38,17 +28,6 @@ async def test_active_means_that_an_event_from_any_broker_comes(brokers: Brokers
             async with connect(broker.url) as publisher:
                 await publisher.publish("a/b", broker.url.encode())
             assert [event.payload for event in await next_of(events)] == [broker.url.encode()]
-
-
-async def test_a_broker_of_an_earlier_version_is_named(brokers: Brokers, old_brokers: None) -> None:
-    broker = await brokers.start()
-    async with connect(broker.url) as client, client.subscribe("a") as events:
-        with trio.fail_after(DEADLINE_SECONDS):
-            with pytest.raises(ActivityUnknown, match=f"{broker.url}: this broker does not say"):
-                await events.active.wait()
-        assert not events.active.is_set()
-        await client.publish("a", b"1")
-        assert len(await next_of(events)) == 1
 
 
 async def test_after_a_move_the_next_broker_says_it_again(brokers: Brokers) -> None:
@@ -67,24 +46,6 @@ async def test_after_a_move_the_next_broker_says_it_again(brokers: Brokers) -> N
             await until(lambda: client.broker_url == b.url)
             await events.active.wait()
         assert was_active == [False]
-
-
-async def test_a_move_to_a_broker_of_an_earlier_version_ends_the_wait() -> None:
-    activity = Activity(TRIO)
-    activity.set(Level.SYSTEM)
-    activity.clear()
-    async with trio.open_nursery() as nursery:
-
-        async def wait() -> None:
-            with pytest.raises(ActivityUnknown):
-                await activity.wait()
-
-        nursery.start_soon(wait)
-        await wait_all_tasks_blocked()
-        activity.clear(ActivityUnknown("old"))
-    activity.clear()
-    activity.set(Level.SYSTEM)
-    await activity.wait()
 
 
 async def test_who_waits_is_told_that_the_block_has_ended(brokers: Brokers) -> None:

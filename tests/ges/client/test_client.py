@@ -601,18 +601,3 @@ async def test_a_client_hears_when_its_brokers_place_on_the_ring_was_in_doubt(
         [gap] = client.gaps
     assert (gap.lost, gap.found) == (broker.url, broker.url)
     assert told[0].seconds <= gap.seconds == told[1].seconds < 60
-
-
-async def test_a_client_that_does_not_know_that_word_is_not_told(brokers: Brokers) -> None:
-    broker = await brokers.start()
-    async with connect(broker.url) as client:
-        await client.status()
-        [session] = broker.clients._sessions
-        session.hears_missed = False
-        broker.clients.tell_missed(1_000_000)
-        await client.status()
-        assert client.gaps == []
-        session.hears_missed = True
-        broker.clients.tell_missed(1_000_000)
-        await client.status()
-        assert len(client.gaps) == 1

@@ -37,7 +37,7 @@ from overlay.queues.outbox import Outbox
 from overlay.queues.resend import Item
 from overlay.wire.codec import FrameReader
 from overlay.wire.frames import DELIVERY, EVENT, Bytes, frame
-from overlay.wire.versions import DIALECT, FOR_CLIENTS
+from overlay.wire.versions import DIALECT
 from tests.helpers.packed import packed
 
 LIMIT = 2**20
@@ -86,7 +86,7 @@ class Sent:
 
 def attach(core: ClientCore, url: str, now: float) -> Sent:
     sent = Sent()
-    attached = Attached("b" * 32, url, False, DIALECT.highest, "", FOR_CLIENTS)
+    attached = Attached("b" * 32, url, False, DIALECT.highest)
     core.attach(url, attached, FrameReader(), sent, now, 0)
     return sent
 

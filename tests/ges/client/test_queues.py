@@ -16,7 +16,6 @@ from ges.broker import Broker
 from ges.client import Client, Event, LinkClass, Subscription, connect
 from ges.errors import SubscribeRefused
 from ges.profiles import profile
-from ges.sessions import clients
 from overlay.errors import ConfigError
 
 DEADLINE_SECONDS = 20
@@ -167,19 +166,6 @@ async def test_a_queue_needs_a_name_that_shows(brokers: Brokers) -> None:
             with pytest.raises(ConfigError, match="queue"):
                 async with client.subscribe("a", queue=name):
                     pytest.fail("it has no name")
-
-
-async def test_a_broker_of_an_earlier_version_takes_nobody_into_a_group(
-    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(clients, "FOR_CLIENTS", ())
-    (a,) = await brokers.ring_of(1)
-    async with connect(a.url) as client:
-        with pytest.raises(SubscribeRefused, match="no queue groups"):
-            async with client.subscribe("a", queue="workers"):
-                pytest.fail("it would get all events")
-        async with client.subscribe("a"):
-            pass
 
 
 async def test_a_broker_has_no_end_of_groups(

@@ -19,12 +19,10 @@ from ges.errors import (
     ClientClosed,
     ConnectionLost,
     NoResponders,
-    PublishRefused,
     RequestTimedOut,
     SubscribeRefused,
     TopicError,
 )
-from ges.sessions import clients
 from ges.wire.replies import is_reply_address
 from overlay.errors import ConfigError
 
@@ -243,16 +241,6 @@ async def test_a_request_moves_to_another_broker_with_its_client(brokers: Broker
         assert (await client.request("service/add", b"1 1")).payload == b"2"
         brokers.kill(a)
         assert (await client.request("service/add", b"2 1", timeout=10)).payload == b"3"
-
-
-async def test_a_broker_of_an_earlier_version_takes_no_requests(
-    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(clients, "FOR_CLIENTS", ())
-    (a,) = await brokers.ring_of(1)
-    async with connect(a.url) as client:
-        with pytest.raises(PublishRefused, match="takes no requests"):
-            await client.request("t")
 
 
 async def test_without_await(brokers: Brokers) -> None:

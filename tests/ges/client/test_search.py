@@ -19,7 +19,7 @@ from overlay.errors import ConnectionFailed
 from overlay.ids import NANOS_PER_SECOND
 from overlay.net.transport import TcpTransport, Wire
 from overlay.rng import rng_for
-from overlay.wire.versions import DIALECT, FOR_CLIENTS
+from overlay.wire.versions import DIALECT
 
 BROKERS = (Address("a.test", 1), Address("b.test", 1))
 WISH = Wish(
@@ -104,7 +104,7 @@ class Taken(trio.abc.Stream):
         await trio.lowlevel.checkpoint()
         self._scope.cancel()
         url = BROKERS[0].url
-        return CLIENT_CODEC.encode(Attached("b" * 32, url, False, DIALECT.highest, "", FOR_CLIENTS))
+        return CLIENT_CODEC.encode(Attached("b" * 32, url, False, DIALECT.highest))
 
     async def aclose(self) -> None:
         self.is_closed = True

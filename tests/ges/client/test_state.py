@@ -8,20 +8,18 @@ import pytest
 from ges.client.keepalive import Keepalive
 from ges.client.outgoing import CONFIRMED_BYTES, CONFIRMED_SECONDS
 from ges.client.resuming import SLACK_SECONDS
-from ges.client.state import MAX_ALTERNATES, Activated, Away, ClientState, Ended, Move
+from ges.client.state import MAX_ALTERNATES, Away, ClientState, Ended, Move
 from ges.errors import ConnectionLost, PublishRefused
 from ges.wire.asked import Ask
 from ges.wire.broker_messages import RevocationNotice
 from ges.wire.client_messages import (
     Accepted,
-    Active,
     Alternates,
     Attached,
     Dropped,
     EventRefused,
     KeepAlive,
     Leaving,
-    Level,
     Mark,
     Missed,
     Resubscribe,
@@ -37,7 +35,6 @@ from overlay.address import parse_url
 from overlay.ids import LinkClass
 from overlay.machine import Message
 from overlay.wire.frames import HEADER as FRAME_HEADER
-from overlay.wire.versions import ACTIVE, ACTIVE_LEVELS, KEPT_EVENTS
 
 NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 A, B, C = (f"chordal://127.0.0.1:{port}" for port in (1, 2, 3))
@@ -57,17 +54,6 @@ def attached(
     state = ClientState(addresses, b"\1" * 16, 7, has_token=has_token)
     assert state.attach(urls[0], Attached("a" * 32, urls[0], secure), 1.0) is None
     return state
-
-
-def test_a_broker_that_tells_of_no_levels_means_the_whole_system(state: ClientState) -> None:
-    state.request(Subscribe(1, Ask("a")))
-    for capabilities, levels in (
-        ((ACTIVE,), [Level.SYSTEM, Level.SYSTEM]),
-        ((ACTIVE, ACTIVE_LEVELS), [Level.CLUSTER, Level.SYSTEM]),
-    ):
-        state.attach(A, Attached("a" * 32, A, False, capabilities=capabilities), 1.0)
-        found = [state.take(Active(1, level), 2.0) for level in (1, 4)]
-        assert found == [Activated(1, level) for level in levels]
 
 
 def tell(state: ClientState, *messages: Message, now: float = 2.0) -> None:
@@ -188,7 +174,7 @@ def test_an_answer_to_what_is_withdrawn_is_none(state: ClientState) -> None:
     assert not state.is_decided(2)
 
 
-KEEPER = Attached("b" * 32, B, secure=False, capabilities=(KEPT_EVENTS, "something new"))
+OTHER = Attached("b" * 32, B, secure=False, capabilities=("something new",))
 
 
 def test_the_next_broker_is_asked_for_what_was_missed(state: ClientState) -> None:
@@ -201,7 +187,7 @@ def test_the_next_broker_is_asked_for_what_was_missed(state: ClientState) -> Non
     state.watermarks.fresh([event])
     state.watermarks.fresh([msgspec.structs.replace(event, link_class=EXPRESS)])
     state.lose()
-    state.attach(B, KEEPER, 4.0)
+    state.attach(B, OTHER, 4.0)
     slack = round(SLACK_SECONDS * 1000)
     assert list(state.all_requests(5.0)) == [
         Resubscribe(
@@ -220,14 +206,6 @@ def test_the_next_broker_is_asked_for_what_was_missed(state: ClientState) -> Non
     assert isinstance(again, Resubscribe)
     (only,) = again.subscriptions
     assert (only.number, only.age_ms) == (1, 5000 + slack), "since it was served first"
-
-
-def test_one_that_keeps_nothing_is_asked_as_before(state: ClientState) -> None:
-    state.request(Subscribe(1, Ask("a")))
-    tell(state, Subscribed(1))
-    state.lose()
-    state.attach(B, Attached("b" * 32, B, secure=False), 3.0)
-    assert list(state.all_requests(3.0)) == [Subscribe(1, Ask("a"))]
 
 
 # The client's own events

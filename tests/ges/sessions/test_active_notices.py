@@ -27,17 +27,9 @@ class Sent:
         return [CLIENT_CODEC.decode(body) for _, body in self._reader.frames()]
 
 
-def session(
-    *numbers: int, hears_active: bool = True, hears_levels: bool = True
-) -> tuple[Session, Sent]:
+def session(*numbers: int) -> tuple[Session, Sent]:
     sent = Sent()
-    made = Session(
-        "a" * 32,
-        1,
-        cast("ClientOutlet", sent),
-        hears_active=hears_active,
-        hears_levels=hears_levels,
-    )
+    made = Session("a" * 32, 1, cast("ClientOutlet", sent))
     made.asks = dict.fromkeys(numbers, Ask("a"))
     return made, sent
 
@@ -78,13 +70,6 @@ def test_it_is_accepted_after_a_second_and_active_later() -> None:
     assert sent.messages() == [Active(1, Level.SYSTEM)]
 
 
-def test_a_client_of_an_earlier_version_is_not_told() -> None:
-    """It would take it for nonsense, and close the connection."""
-    old, sent = session(1, hears_active=False, hears_levels=False)
-    told(ActiveNotices(), (old, 1))
-    assert sent.messages() == [Subscribed(1)]
-
-
 def test_what_has_ended_meanwhile_is_not_told() -> None:
     notices = ActiveNotices()
     client, sent = session(1, 2)
@@ -107,14 +92,3 @@ def test_each_level_is_told_and_it_is_accepted_with_the_last() -> None:
         notices.on_active([(client, 1)], level)
     lower = [Active(1, Level.CLUSTER), Active(1, Level.SUPER_CLUSTER)]
     assert sent.messages() == [*lower, Subscribed(1), Active(1, Level.SYSTEM)]
-
-
-def test_who_knows_no_levels_is_told_of_the_whole_system_alone() -> None:
-    """Level 1, as there was no other one when it was made."""
-    notices = ActiveNotices()
-    client, sent = session(1, hears_levels=False)
-    notices.begin(client, 1, 0)
-    notices.on_active([(client, 1)], Level.CLUSTER)
-    assert sent.messages() == []
-    notices.on_active([(client, 1)], Level.SYSTEM)
-    assert sent.messages() == [Subscribed(1), Active(1, 1)]

@@ -25,6 +25,7 @@ from ges.wire.attributes import pack_attributes
 from ges.wire.client_messages import (
     CLIENT_CODEC,
     Accepted,
+    Active,
     Alternates,
     Attached,
     EventRefused,
@@ -48,7 +49,6 @@ from overlay.wire.codec import FrameReader
 from overlay.wire.fragments import MIN_SLICE_BYTES
 from overlay.wire.frames import CONTROL, DELIVERY, EVENT, FRAGMENT, PROTOCOL_VERSION, frame
 from overlay.wire.greetings import GREETINGS, Refusal
-from overlay.wire.versions import FOR_CLIENTS
 from tests.helpers.runs import under_way
 
 DEADLINE_SECONDS = 20
@@ -69,13 +69,21 @@ class Raw:
         await self.stream.send_all(frame(EVENT, event(sequence, **changes)))
 
     async def hear(self) -> Message | bytes | None:
-        """Return the next message, the body of the next delivery, or None at the end."""
+        """Return the next message, the body of the next delivery, or None at the end.
+
+        What is said of activity is passed over.
+        """
         with trio.fail_after(DEADLINE_SECONDS):
             while True:
                 if self._heard:
                     kind, body = self._heard.popleft()
                     assert kind in (CONTROL, DELIVERY)
-                    return CLIENT_CODEC.decode(body) if kind == CONTROL else body
+                    if kind != CONTROL:
+                        return body
+                    message = CLIENT_CODEC.decode(body)
+                    if not isinstance(message, Active):
+                        return message
+                    continue
                 try:
                     data = await self.stream.receive_some()
                 except trio.BrokenResourceError:
@@ -122,7 +130,6 @@ async def raw(broker: Broker, weather: Weather | None = None) -> AsyncIterator[R
             broker.url,
             secure=False,
             version=PROTOCOL_VERSION,
-            capabilities=FOR_CLIENTS,
         )
         assert await client.hear() == attached
         assert isinstance(await client.hear(), Alternates)

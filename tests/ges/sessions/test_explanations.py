@@ -10,8 +10,7 @@ import trio
 from benchmarks.stage.brokers import Brokers
 from benchmarks.stage.waiting import until
 from ges.client import connect
-from ges.errors import NotExplained, TopicError
-from ges.sessions import clients, explanations
+from ges.sessions import explanations
 from ges.wire.replies import reply_address
 from ges.wire.why import MAX_CLIENTS_TOLD, MAX_FILTERS_TOLD, WhyFilter
 from overlay.ids import LinkClass
@@ -105,19 +104,6 @@ async def test_of_many_clients_some_are_told_and_all_counted(brokers: Brokers) -
             told = await asker.why("x")
         assert (len(told.clients), told.client_count) == (MAX_CLIENTS_TOLD, MAX_CLIENTS_TOLD + 3)
         nursery.cancel_scope.cancel()
-
-
-async def test_a_broker_of_an_earlier_version_is_not_asked(
-    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(clients, "FOR_CLIENTS", ())
-    broker = await brokers.start()
-    async with connect(broker.url) as client:
-        with pytest.raises(TopicError):
-            await client.why("a/#")
-        with pytest.raises(NotExplained, match=broker.url):
-            await client.why("a")
-        assert (await client.status()).clients == 1  # the broker has not cut it off
 
 
 RULES = """

@@ -102,15 +102,3 @@ async def test_secure_clients_move_from_a_broker_that_drains_and_miss_nothing(
         with trio.fail_after(DEADLINE_SECONDS):
             assert [int((await anext(events)).payload) for _ in range(200)] == list(range(200))
         assert publisher.broker_url == subscriber.broker_url == stays.secure_url
-
-
-async def test_whoever_does_not_hear_of_it_is_cut_off_by_a_drain(
-    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As clients of earlier versions."""
-    monkeypatch.setattr("ges.client.wish.OF_CLIENTS", ())
-    stays, goes = await brokers.ring_of(2)
-    async with attach(goes) as client, trio.open_nursery() as nursery:
-        nursery.start_soon(goes.drained)
-        goes.drain(1000.0)  # so that nothing else cuts it off
-        await until(lambda: client.broker_url == stays.url)

@@ -36,7 +36,7 @@ class Desk:
     def client(self, *, asks: bool = True) -> Session:
         stream, _ = trio.testing.memory_stream_pair()
         connection = Connection(stream, secure=False, limit_bytes=10_000)
-        return Session("a" * 32, 1, connection, says_when_waiting=asks)
+        return Session("a" * 32, 1, connection, mqtt_client_id=None if asks else "m")
 
     def take(self, client: Session, sequence: int, link_class: LinkClass = NORMAL) -> None:
         """Take an event, alone in what was read."""
@@ -91,7 +91,7 @@ async def test_a_question_with_nothing_to_say_is_forgotten() -> None:
     ("asks", "link_class"), [(False, NORMAL), (True, EXPRESS)], ids=["never asks", "express"]
 )
 async def test_others_are_told_at_once(asks: bool, link_class: LinkClass) -> None:
-    """A client of an earlier version does not ask; express events are not sent again."""
+    """A client of MQTT does not ask; express events are not sent again."""
     desk = Desk()
     client = desk.client(asks=asks)
     desk.take(client, 1, link_class)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ges.units.planner import UnitsConfig
-from ges.wire.unit_messages import Held
+from ges.wire.unit_messages import UNIT_MESSAGES, Held, Letter
 from overlay.machine import OpenLink, Send
 from sims.world.warm import spread_evenly
 from sims.world.world import CrashMode
@@ -79,8 +79,12 @@ def kill_after(ring: UnitsRing, uid: str, count: int, what: Callable[[UnitsRing]
 
     def on_sent(sender: str, effect: Send | OpenLink) -> None:
         told(sender, effect)
-        if sender == uid and isinstance(effect, Send) and not isinstance(effect.message, Held):
-            sent[0] += effect.message.capability == "units"
+        if (
+            sender == uid
+            and isinstance(effect, Send)
+            and not isinstance(effect.message, Held | Letter)
+        ):
+            sent[0] += isinstance(effect.message, UNIT_MESSAGES)
             if sent[0] == count and uid in ring.alive:
                 ring.crash(uid, KILL)
 

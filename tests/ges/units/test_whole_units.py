@@ -10,7 +10,7 @@ import pytest
 from ges.units.arcs import Arc
 from ges.units.facts import LimitDiffers, TookOffice
 from ges.units.planner import UnitsConfig
-from ges.wire.unit_messages import Held, Kind, Told, UnitReport
+from ges.wire.unit_messages import UNIT_MESSAGES, Held, Kind, Letter, Told, UnitReport
 from overlay.ids import nanos
 from overlay.machine import OpenLink, Send
 from sims.world.warm import spread_evenly
@@ -227,8 +227,8 @@ def kill_after(
     def on_sent(sender: str, effect: Send | OpenLink) -> None:
         told(sender, effect)
         if sender == uid and isinstance(effect, Send):
-            is_counted = effect.message.capability in ("units", "hierarchy")
-            if isinstance(effect.message, Held | UnitReport):
+            is_counted = isinstance(effect.message, UNIT_MESSAGES)
+            if isinstance(effect.message, Held | Letter | UnitReport):
                 is_counted = isinstance(effect.message, UnitReport)
             sent[0] += is_counted
             if sent[0] == count and uid in ring.alive:

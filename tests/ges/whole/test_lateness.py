@@ -18,7 +18,6 @@ from ges.wire.delivered import Event
 from overlay.address import parse_url
 from overlay.ids import LinkClass
 from overlay.net.connection import Connection
-from overlay.wire.versions import CAPABILITIES, QUICK_PROBES, Dialect
 
 NORMAL, EXPRESS = LinkClass.NORMAL, LinkClass.EXPRESS
 KERNEL_US = 20  #: what the kernel says is the way to the other end: a proxy on the same machine
@@ -132,27 +131,6 @@ async def test_the_first_event_after_ten_minutes_is_judged_by_what_probes_have_m
         event = await events.one()
         assert (event.late, event.express_path) == (True, express_ms > SLOW_MS)
         assert SLOW_MS <= event.spent_us / 1000 < SLOW_MS + 5
-
-
-class OlderBroker(Broker):
-    """One of a version that knows no quick probes."""
-
-    dialect = Dialect(capabilities=CAPABILITIES - {QUICK_PROBES})
-
-
-async def test_a_broker_that_knows_no_quick_probes_is_sent_none_and_judged_by_others(
-    autojump_clock: MockClock, weather: Weather, brokers: Brokers
-) -> None:
-    a = await brokers.start(kind=OlderBroker, express_ms=5000)
-    b = await brokers.start(express_ms=5000)
-    await until(lambda: a.node.express_links != () and b.node.express_links != ())
-    async with alarms(a, b) as events:
-        assert not any(event.late for event in await events.flow(5))
-        weather.latency_ms[ports(a, b)] = SLOW_MS
-        await events.flow(15)
-        assert all(event.late for event in await events.flow(2))
-    assert b.driver.counters["control_messages_not_known_there"] > 0
-    assert [broker.driver.counters["protocol_errors"] for broker in (a, b)] == [0, 0]
 
 
 @pytest.mark.parametrize("express_ms", [pytest.param(0, marks=pytest.mark.soak), 5])

@@ -9,7 +9,6 @@ from benchmarks.stage.brokers import Brokers, hang
 from benchmarks.stage.waiting import until
 from ges.client import Subscription, connect, keepalive
 from ges.client.resuming import SLACK_SECONDS
-from ges.sessions import clients
 
 DEADLINE_SECONDS = 20
 
@@ -84,26 +83,6 @@ async def test_a_new_subscription_gets_nothing_old(brokers: Brokers) -> None:
             async with client.subscribe("#") as rest:
                 await publisher.publish("y", b"4")
                 assert await numbers(rest, 4) == [4]
-
-
-async def test_a_broker_that_keeps_nothing_is_not_asked(
-    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One of an earlier version: it would take the message for nonsense."""
-    monkeypatch.setattr(clients, "FOR_CLIENTS", ())
-    a, b = await brokers.ring_of(2)
-    async with (
-        connect(b.url) as publisher,
-        connect(a.url) as client,
-        client.subscribe("x") as x,
-    ):
-        await client.status()
-        brokers.kill(a)
-        await until(lambda: client.gaps, DEADLINE_SECONDS)
-        await client.status()
-        await publisher.publish("x", b"1")
-        assert await numbers(x, 1) == [1]
-    assert b.driver.counters["protocol_errors"] == 0
 
 
 async def test_what_a_broker_took_and_did_not_pass_on_is_not_lost(

@@ -40,7 +40,6 @@ from overlay.limits import Limits
 from overlay.machine import Message
 from overlay.shares import MEND, Shares
 from overlay.wire.frames import EVENT, frame
-from overlay.wire.versions import RETAINED
 from tests.ges.retained.test_values import event as retained
 from tests.ges.sessions.test_clients import Raw
 from tests.ges.whole.test_slots import ATTACKER, client, greet
@@ -263,7 +262,7 @@ async def test_who_subscribes_for_all_values_many_times_and_reads_none_holds_one
     for number in range(1000):
         run = retained(b"t/%d" % number, bytes(2000), at=number + 1)
         assert broker.stack.retaining.values.take(run, 1) is not None
-    async with await greet(broker, client(1, RETAINED)) as stream:
+    async with await greet(broker, client(1)) as stream:
         raw = Raw(stream)
         await raw.say(*(Subscribe(number, Ask("#"), values=True) for number in range(100)))
         await until(lambda: broker.stack.deliveries.subscriptions == 100, 20.0)

@@ -30,7 +30,6 @@ from overlay.security.identity import Role
 from overlay.wire.codec import FrameReader, MessageCodec
 from overlay.wire.frames import PROTOCOL_VERSION
 from overlay.wire.greetings import GREETINGS, Hello, Refusal, Welcome
-from overlay.wire.versions import LOOKS
 from ring.config import LOCAL, PROFILES
 from tests.ges.conftest import Issue
 from tests.ges.sessions.test_clients import Raw
@@ -48,9 +47,9 @@ async def greet(broker: Broker, hello: Hello, host: str = ATTACKER) -> trio.Sock
     return stream
 
 
-def client(number: int, *capabilities: str) -> Hello:
+def client(number: int, *, only_looks: bool = False) -> Hello:
     hello = client_hello(number.to_bytes(2, "big") * (SECRET_BYTES // 2))
-    return msgspec.structs.replace(hello, capabilities=capabilities)
+    return msgspec.structs.replace(hello, only_looks=only_looks)
 
 
 def false_broker(number: int, host: str = "127.0.0.1") -> Hello:
@@ -121,7 +120,7 @@ async def test_tools_are_answered_where_all_slots_are_taken(brokers: Brokers) ->
 async def test_places_of_visitors_cannot_be_kept(brokers: Brokers) -> None:
     limits = Limits(visitors=8, visitors_of_one=2, visit_seconds=30)
     broker = await brokers.start(limits=limits)
-    async with crowd(broker, [client(number, LOOKS) for number in range(5)]):
+    async with crowd(broker, [client(number, only_looks=True) for number in range(5)]):
         assert broker.driver.counters["visitors_evicted"] == 3
         async with connect(broker.url, only_looks=True) as tool:
             assert (await tool.status()).clients == 0
@@ -132,7 +131,7 @@ async def test_places_of_visitors_cannot_be_kept(brokers: Brokers) -> None:
 )
 async def test_a_visitor_goes_when_its_time_is_over(brokers: Brokers, limits: Limits) -> None:
     broker = await brokers.start(limits=limits)
-    async with await greet(broker, client(1, LOOKS)) as stream:
+    async with await greet(broker, client(1, only_looks=True)) as stream:
         raw = Raw(stream)
         if limits.visit_seconds < 1:
             assert await raw.is_cut_off()
@@ -145,11 +144,11 @@ async def test_a_visitor_goes_when_its_time_is_over(brokers: Brokers, limits: Li
 
 async def test_who_only_looks_does_nothing_else(brokers: Brokers) -> None:
     broker = await brokers.start()
-    async with await greet(broker, client(1, LOOKS)) as stream:
+    async with await greet(broker, client(1, only_looks=True)) as stream:
         raw = Raw(stream)
         await raw.say(Subscribe(1, Ask("#")))
         assert await raw.is_cut_off()
-    async with await greet(broker, client(2, LOOKS)) as stream:
+    async with await greet(broker, client(2, only_looks=True)) as stream:
         raw = Raw(stream)
         await raw.publish(1)
         assert await raw.is_cut_off()

@@ -18,7 +18,6 @@ from overlay.errors import CodecError
 from overlay.machine import Message
 from overlay.wire.codec import FrameReader, MessageCodec
 from overlay.wire.frames import MAX_CONTROL_BYTES
-from overlay.wire.versions import CAPABILITIES, PROFILES
 from tests.helpers.strategies import structs
 
 CODEC = MessageCodec(*PROFILE_MESSAGES)
@@ -79,8 +78,3 @@ def test_a_field_of_a_later_version_is_ignored() -> None:
     found = CODEC.decode(msgspec.msgpack.encode(body))
     assert isinstance(found, ProfileDelta)
     assert found.added[0].filter == "a"
-
-
-def test_none_is_sent_to_a_broker_that_does_not_know_of_profiles() -> None:
-    assert {kind.capability for kind in PROFILE_MESSAGES} == {PROFILES}
-    assert PROFILES in CAPABILITIES

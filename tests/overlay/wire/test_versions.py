@@ -12,8 +12,6 @@ from trio.testing import MockClock
 from overlay.errors import CodecError
 from overlay.ids import LinkClass
 from overlay.machine import (
-    Closed,
-    CloseLink,
     LinkRefused,
     Message,
     MessageReceived,
@@ -23,7 +21,7 @@ from overlay.machine import (
 )
 from overlay.queues.resend import STREAM_MESSAGES
 from overlay.wire.codec import FrameReader, MessageCodec
-from overlay.wire.frames import CONTROL, EVENT, HEADER, PROTOCOL_VERSION, frame
+from overlay.wire.frames import CONTROL, HEADER, PROTOCOL_VERSION, frame
 from overlay.wire.greetings import GREETINGS, Goodbye, Refusal, Welcome
 from overlay.wire.versions import CAPABILITIES, DIALECT, MAX_CAPABILITIES, Agreement, Dialect
 from tests.helpers.stations import CODEC, Beat, Overlay, Puppet, answer, hello
@@ -190,44 +188,6 @@ async def test_a_greeting_with_fields_of_the_future_is_understood(
     assert isinstance(await answer(stream), Welcome)
     (link,) = a.driver.links.values()
     assert link.agreed == Agreement(PROTOCOL_VERSION, frozenset())
-
-
-async def test_no_express_link_is_asked_of_a_broker_that_knows_none(
-    overlay: Overlay, autojump_clock: MockClock
-) -> None:
-    a = await overlay.station("a")
-    b = await overlay.station("b", dialect=Dialect(capabilities=frozenset()))
-    a.do(OpenLink(b.peer.url, b.peer.uid))
-    await trio.sleep(0.1)
-    a.do(OpenLink(b.peer.url, b.peer.uid, link_class=LinkClass.EXPRESS))
-    await trio.sleep(0.1)
-    assert [refused.reason for refused in a.took(LinkRefused)] == [Refused.OTHER_VERSION]
-    assert b.driver.counters["strangers_dropped"] == 0
-
-
-async def test_a_broker_that_knows_no_streams_is_told_nothing_of_them_and_gets_its_events(
-    overlay: Overlay, autojump_clock: MockClock
-) -> None:
-    """What it does not know would end the link."""
-    a = await overlay.station("a")
-    b = await overlay.station(
-        "b", codec=MessageCodec(Beat, Goodbye), dialect=Dialect(capabilities=frozenset())
-    )
-    for caller, called in ((a, b), (b, a)):
-        caller.do(OpenLink(called.peer.url, called.peer.uid))
-        await trio.sleep(0.1)
-        for here, there in ((a, b), (b, a)):
-            here.driver.links[there.peer.uid, LinkClass.NORMAL].connection.send(
-                frame(EVENT, b"1"), 1
-            )
-        await trio.sleep(1)
-        for station in (a, b):
-            assert station.frames == [(EVENT, b"1")]
-            assert station.driver.counters["protocol_errors"] == 0
-            station.frames.clear()
-        caller.do(CloseLink(called.peer.uid, Closed.UNWANTED))
-        await trio.sleep(1)
-        assert (a.linked, b.linked) == ([], [])
 
 
 async def test_a_client_of_another_version_is_told(
