@@ -3,7 +3,7 @@
 A stranger is whoever connects; a client is one too, as it need not have proven anything. What is
 sized by the frame is in :mod:`overlay.wire.frames` (``MAX_FRAME_BYTES``, ``MAX_CONTROL_BYTES``);
 the types of messages bound their own names, lists and texts; other limits stand beside what they
-bound. docs/security.md has a table of all.
+bound. docs/limits.md has a table of all.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A new setting is one field: its type and bounds, a sentence on what it is, its flag. All else comes
 from it: the key in the file, the environment variable, the option of ``chordal serve``, the row in
-``chordal config show``, and the line in ``docs/configuration.md``. No setting is a secret: what is
+``chordal config show``, and the line in ``docs/settings.md``. No setting is a secret: what is
 secret stands in a file, and the setting is its path.
 
 Times are seconds, sizes are bytes. A setting with ``reloads`` changes at SIGHUP; what does that is
@@ -106,7 +106,7 @@ class Ring(Part, frozen=True):
     backups: Annotated[
         int,
         setting(
-            "Ring neighbours that keep copies of what this broker owns.",
+            "Ring neighbours that keep copies of records; the event service owns none yet.",
             *("--backups", "N"),
             ge=1,
             le=4,
