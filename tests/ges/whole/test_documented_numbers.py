@@ -277,7 +277,7 @@ RELIABILITY: list[Statement] = [
     ("*in memory for 10 seconds*", recall.KEPT_NS, nanos(10)),
     ("in the last 10 s (16 MiB)", (kept.KEPT_NS, kept.KEPT_BYTES), (nanos(10), 16 * MIB)),
     ("from up to 0.25 s before it", resuming.SLACK_SECONDS, 0.25),
-    ("What others miss is given up after 4 s", flow_order.PATIENCE_NS, nanos(4)),
+    ("Other brokers give up after 4 s on events that they miss", flow_order.PATIENCE_NS, nanos(4)),
     (
         "waits for up to 4 s for events that only the other half had",
         flow_order.PATIENCE_NS,
