@@ -1,4 +1,4 @@
-"""What many connections hold together: beyond a bound, those of whoever holds most are given up.
+"""What many connections hold together: beyond a bound, the largest holder's are given up.
 
 Each connection has limits of its own, but thousands of them could still fill the memory of a
 broker, and strangers can make thousands. So there is a bound for all together. For example, 300
