@@ -205,7 +205,7 @@ class _Answer:
             yield WhyGroup(shown, name, tuple(nearest), tuple(sorted(others)), tuple(units))
 
     def _members_here(self) -> set[Session]:
-        """Return the clients here one of which may get it for its queue group."""
+        """Return the clients here that may get the event for a queue group."""
         link_class = self._request.link_class
         return {
             client
