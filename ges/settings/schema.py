@@ -259,7 +259,7 @@ class Admin(Part, frozen=True):
     token_file: Annotated[
         Path | None,
         setting(
-            "Holds the token that whoever reads from there must show; needed beyond loopback.",
+            "Holds the token that readers from there must show; needed beyond loopback.",
             *("--admin-token-file", "FILE"),
             form=PATH,
             env="CHORDAL_ADMIN_TOKEN_FILE",
@@ -333,7 +333,7 @@ class Settings(Part, frozen=True):
         tuple[str, ...],
         setting(
             "Brokers that form the ring, this one among them; give all of them the same list. "
-            "Whoever is on a ring is joined; where nobody is, one of the list founds it. None: "
+            "One that is on a ring is joined; where none is, one of the list founds it. None: "
             "found a new ring. Instead of URLs, or beside them: records of a DNS name, brokers "
             "that announce themselves on the local network, a file of URLs; these are watched.",
             *("--join", "URL|dns:NAME|mdns:|file:PATH,..."),

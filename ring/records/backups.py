@@ -140,7 +140,7 @@ class Backups:
             core.arm(Timer.RECONCILE, "", core.jitter(core.config.reconcile_ns))
 
     def lower(self, key: str, claim: Entry) -> None:
-        """Own a record under a smaller claim: whoever has another one is to win."""
+        """Own a record under a smaller claim: the owner of another one is to win."""
         own = self.own[key]
         for uid in self.targets:
             if uid in self._links.up:  # of our claims it would keep the later one
