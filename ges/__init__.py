@@ -17,4 +17,19 @@ Rooms, from the top
     of each topic); ``gateways`` (paths and next hops); ``units`` (who is in which cluster, and
     where); ``topology`` (links as measured and told), ``access`` (who may do what); ``matching``
     (does it match); ``wire`` (bytes).
+
+Where to look first
+    *What may a subscription ask for?* :mod:`ges.wire.asked` declares its properties.
+    *Which flags may a client set on an event?* The table of :mod:`ges.wire.event_flags` says so.
+    *Which brokers and clients want an event?* :class:`ges.node.BrokerNode` answers for brokers and
+    units (``mask_of``), from :mod:`ges.profiles.index` and :mod:`ges.statements.held`;
+    :mod:`ges.delivery.audience` answers for the clients of one broker.
+    *What happens while units change?* :mod:`ges.units.contexts` holds their tables,
+    :mod:`ges.gateways.naming` says when events can name their destinations again, and
+    :mod:`ges.routing.plans` what they do until then.
+    *Which table is told how?* :mod:`ges.units.spread` tells all of a unit, and neighbours compare
+    what they hold by :mod:`ges.units.held`. Each room says what its rows mean: ``units`` (members,
+    units), ``gateways`` (links), ``profiles``, ``statements``, ``retained``, ``directory``.
+    *How does an event wait for a dead link?* In :mod:`ges.routing.holding`, until
+    :mod:`ges.routing.rerouting` decides; in :mod:`ges.routing.stuck`, where there is no way.
 """

@@ -212,6 +212,6 @@ class WrongThread(EventError):
 
 
 class WrongValue(ConfigError):
-    """What is written is no value of the setting; the text says what is allowed."""
+    """A setting has a value that it cannot have; the text says what is allowed."""
 
     code = "setting-value"

@@ -1,8 +1,8 @@
 """One broker without I/O: the control machine, the way of events, and what each tells the other.
 
-Trio drives it in a process (:mod:`ges.broker`), the simulator in virtual time
-(:mod:`sims.world`). Whoever drives it owns the links: it hands in their frames and what became of
-them, and finds what is to be sent in their queues.
+Trio drives it in a process (:mod:`ges.broker`), the simulator in virtual time (:mod:`sims.world`).
+Its driver owns the links: it hands in their frames and what became of them, and finds what is to be
+sent in their queues.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class Stack:
         self._give(NamesAsked(tuple(names)))
 
     def follow_holders(self) -> None:
-        """What went to a member that has died or left is sent again to where its clients are."""
+        """Send events that went to a member that is gone again, to where its clients are."""
         if self._strays.follow(self.now()):
             self._correct()
 
@@ -274,7 +274,7 @@ class Stack:
     # ── links, places, facts ──────────────────────────────────────────────────────────────────
 
     def heard(self, line: Line) -> None:
-        """What came over a normal link is a sign of life."""
+        """Frames over a normal link are a sign of life."""
         if line.link_class.is_base:
             self.node.ring.heard(line.peer.uid, self.now())
 
@@ -423,8 +423,8 @@ class Stack:
     def _refuse(self, head: Head, count: int) -> None:
         """Drop events that an older broker has taken, and whose topic no broker takes any more.
 
-        The link stays. If it ended, they would be sent again over the next one, and whoever may
-        publish at an older broker could put an end to all its links.
+        The link stays. If it ended, they would be sent again over the next one, and a publisher at
+        an older broker could put an end to all its links.
         """
         self.counters["events_topic_refused"] += count
         self.router.lose(head)

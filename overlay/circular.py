@@ -1,6 +1,6 @@
 """Numbers that go round, so that none is the last (after RFC 1982).
 
-A number that others tell, and that is counted on from, must have no end: else whoever tells the
+A number that others tell, and that is counted on from, must have no end: else a sender of the
 highest one leaves nothing to be said after it. Of two numbers the one that is fewer steps ahead is
 the later one; so any two agree on which that is, and numbers that were counted honestly are ordered
 as ever.

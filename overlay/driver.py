@@ -152,7 +152,7 @@ class Driver:
 
     @property
     def streams(self) -> Streams:
-        """What was sent over links and is not acknowledged."""
+        """Bytes that were sent over links and are not acknowledged."""
         return self._links.streams
 
     def relieve(self, most_bytes: int) -> None:

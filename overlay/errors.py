@@ -30,7 +30,7 @@ class ChordalError(Exception):
 
 
 class ConfigError(ChordalError):
-    """What the user gave is wrong; the text names the thing and the mend."""
+    """The user gave something wrong; the text names the thing and the mend."""
 
     code = "config"
 
@@ -66,7 +66,7 @@ class NoTlsError(ProtocolError):
 
 
 class UntrustedError(ProtocolError):
-    """Whoever is at the other end shows no certificate, or one that does not count here."""
+    """The other end shows no certificate, or one that does not count here."""
 
     code = "untrusted"
 

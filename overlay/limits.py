@@ -1,9 +1,9 @@
 """What a stranger can hold or grow, and how much of it: connections, clients, links and queues.
 
-A stranger is whoever connects; a client is one too, as it need not have proven anything. What is
-sized by the frame is in :mod:`overlay.wire.frames` (``MAX_FRAME_BYTES``, ``MAX_CONTROL_BYTES``);
-the types of messages bound their own names, lists and texts; other limits stand beside what they
-bound. docs/security.md has a table of all.
+A stranger is any end that connects; a client is one too, as it need not have proven anything. Sizes
+of frames are in :mod:`overlay.wire.frames` (``MAX_FRAME_BYTES``, ``MAX_CONTROL_BYTES``); the types
+of messages bound their own names, lists and texts; other limits stand beside what they bound.
+docs/limits.md has a table of all.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Limits:
     retained: int = 16384  #: values of the cluster, beyond which no client here adds one
 
     def become(self, other: Limits) -> None:
-        """Take the values of other limits; whoever holds this object goes by them from now on."""
+        """Take the values of other limits; each holder of this object goes by them from now on."""
         for each in fields(self):
             setattr(self, each.name, getattr(other, each.name))
 

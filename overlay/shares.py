@@ -6,8 +6,9 @@ stranger that takes all that it can get leaves room for others at other addresse
 prove who they are.
 
 A *source* is what counts as one: who shows a certificate or a token counts for itself, and all
-others count for their address. So whoever uses up the share of its address shuts out its neighbours
-there, and nobody who has proven anything. What is shared is a number of something, or bytes. Pure.
+others count for their address. So a stranger that uses up the share of its address shuts out its
+neighbours there, and no source that has proven anything. The sources share a number of something,
+or bytes. Pure.
 """
 
 from __future__ import annotations
@@ -78,9 +79,9 @@ class Shares:
         """Let there be so much from now on; nobody loses what it has.
 
         ``beside``: of this, what is taken by others that are not counted here, as by the clients of
-        other brokers. Sources share what these leave, so who comes to one broker after another gets
-        less at each, and never all. Below 0: so much of what is counted here takes no room, as
-        several sources have the same.
+        other brokers. Sources share what these leave, so a source that comes to one broker after
+        another gets less at each, and never all. Below 0: so much of what is counted here takes no
+        room, as several sources have the same.
         """
         left = max(0, total - beside)
         shared = min(left, total)

@@ -129,7 +129,7 @@ class Core:
         self._effects.append(CloseLink(uid, reason))
 
     def notify(self, fact: Fact) -> None:
-        """State a fact to whoever drives us; verdicts are remembered."""
+        """State a fact to the driver; verdicts are remembered."""
         self.verdicts.note(fact, self.now)
         self._effects.append(Notify(fact))
 

@@ -249,7 +249,7 @@ class Located(Fact):
 
 @dataclass(frozen=True, slots=True)
 class Detoured(Fact):
-    """What this broker and ``uid`` have to say to each other goes along ``path`` now."""
+    """Messages between this broker and ``uid`` go along ``path`` now."""
 
     uid: str
     path: tuple[str, ...]  #: uids, from this broker to that one

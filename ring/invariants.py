@@ -171,12 +171,12 @@ def zave_findings(snapshots: Iterable[Snapshot]) -> list[str]:
     AtLeastOneRing, AtMostOneRing, OrderedRing, ConnectedAppendages (P. Zave, "Using lightweight
     modeling to understand Chord", 2012; 2015), clockwise over the right pointers and anticlockwise
     over the left ones. The best successor of a broker is the first of its list that lives; beyond
-    the list, of whom else it knows (``known``), the nearest that lives. Who has no list and knows
-    nobody is a ring of one. The ring are those that come back to themselves by best successors; the
-    others are appendages.
+    the list, of whom else it knows (``known``), the nearest that lives. A broker that has no list
+    and knows nobody is a ring of one. The ring are those that come back to themselves by best
+    successors; the others are appendages.
 
     They hold at any moment as long as nobody's list and all it knows die at once: that is the
-    assumption under which they are proven, and who breaks it is reported.
+    assumption under which they are proven, and a broker that breaks it is reported.
     """
     members = {snapshot.member: snapshot for snapshot in snapshots}
     if len(members) < 2:

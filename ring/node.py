@@ -179,7 +179,7 @@ class RingNode:
 
     @property
     def kept(self) -> frozenset[str]:
-        """Keys of all records that we have bytes of, whoever owns them."""
+        """Keys of all records that we have bytes of, of all owners."""
         duties = self._duties
         copies = {key for key, copy in duties.replicas.records.items() if copy.body is not None}
         return frozenset(copies | duties.backups.own.keys() | duties.reclaimer.suspended.keys())

@@ -2,8 +2,8 @@
 
 The columns are the structs of :mod:`overlay.trace_schema`, field by field. A run's files hold the
 same bytes whenever and wherever it is simulated, and appear whole or not at all: first the
-incidents, then the run, so that a run that is there has all its incidents. What a scenario writes
-while it goes on is in :mod:`sims.recording`.
+incidents, then the run, so that a run that is there has all its incidents. :mod:`sims.recording`
+has the rows that a scenario writes while it goes on.
 
 pyarrow is an extra, and heavy; it is imported where it is needed.
 """

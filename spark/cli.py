@@ -1,6 +1,6 @@
 """``chordal recovery``: sweep experiments, analyse how fast rings recover.
 
-What these commands need is an extra and heavy, so it is imported inside them.
+These commands need an extra that is heavy, so it is imported inside them.
 """
 
 from __future__ import annotations

@@ -71,6 +71,6 @@ class SweepFailed(ChordalError):
 
 
 class PromiseBroken(ChordalError):
-    """What is watched broke the promise that it was held to."""
+    """The watched brokers broke the promise that they were held to."""
 
     code = "recovery-promise-broken"

@@ -4,7 +4,8 @@
         [--seed S] [--csv FILE] [--plot FILE.svg]
 
 The machines of whole brokers in virtual time, whose units are there from the beginning (5/8 of the
-limit in each). What links cost is not measured, so no message is about that. For each size one row:
+limit in each). The cost of links is not measured, so no message is about that. For each size one
+row:
 
 - *idle*: control messages a second and broker that are not the ring's;
 - *join*: such messages, relays included, in the 8 s after a broker has begun to join (the median);

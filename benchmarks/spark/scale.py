@@ -207,7 +207,7 @@ def _alike(ours: float, theirs: float) -> bool:
 def duckdb_quantiles(directory: Path) -> list[tuple[int, str, float, float, float]]:
     """Return size, phase and quantiles of each cell, in nanoseconds, sorted.
 
-    What is open was planted to be seen for longer than all that is over.
+    Open repairs were planted to be seen for longer than all that are over.
     """
     phases = ", ".join(
         f"coalesce({phase.end} - {phase.start}, {NEVER}) AS {name}"

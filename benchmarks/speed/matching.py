@@ -4,7 +4,7 @@
 
 Filters of three levels, such as ``d17/+/x3``: half of them exact, half with one or two wildcards.
 Topics are drawn in the same way, and each is matched by a few filters. The time of one match with
-100,000 filters is compared with that of 10,000, for clients (whoever holds a filter is found) and
+100,000 filters is compared with that of 10,000, for clients (the holders of a filter are found) and
 for members (a mask of 64 bits). Nothing is remembered between two matches.
 """
 

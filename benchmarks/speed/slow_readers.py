@@ -7,9 +7,9 @@ process of strangers, each with a connection of its own, subscribes to ``#`` and
 a second; one that is cut off comes again at once. The strangers are at the same broker (*here*), or
 at the other one of a ring of two (*there*).
 
-*rate*: the publisher sends as fast as it can. What the subscriber gets is compared with what it
-gets beside as many strangers that read as fast as they can. *p99*: the publisher sends 1,000 events
-a second. How late the latest hundredth comes is compared with the same without strangers. The two
+*rate*: the publisher sends as fast as it can. The rate of the subscriber is compared with its rate
+beside as many strangers that read as fast as they can. *p99*: the publisher sends 1,000 events a
+second. How late the latest hundredth comes is compared with the same without strangers. The two
 sides of each comparison take turns, and the bars are medians of the ratios. The subscriber must not
 lose an event.
 """

@@ -56,7 +56,7 @@ HERE = Release()
 
 
 class Process(Protocol):
-    """What tests do to a process, whoever has started it."""
+    """What tests do to a process, their own or another's."""
 
     @property
     def pid(self) -> int:

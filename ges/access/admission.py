@@ -120,8 +120,8 @@ class Admission:
         """Judge a client that shows a token as others show a user name and a password.
 
         The user name is the token's name, and the password its secret, or the whole token.
-        ``is_private``: it came over TLS. Elsewhere it is refused, as whoever else listens there
-        would learn it: such a client proves nothing, it sends.
+        ``is_private``: it came over TLS. Elsewhere it is refused, as another listener there would
+        learn it: such a client proves nothing, it sends.
         """
         if self._book is None or (user is None and password is None):
             return Admitted(NOBODY, None, self.permissions(NOBODY))

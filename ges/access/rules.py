@@ -11,13 +11,14 @@ Rules come from a TOML file::
     subject = "anyone"
     subscribe = ["sensors/+/secret"]
 
-What no rule allows is denied, and a denial wins over any permission, so the order of rules does not
-matter. A topic may be published to if an allowing filter matches it. A subscription is taken if one
-allowing filter covers its filter as a whole and no denying filter shares a topic with it: what it
-can ever match is decided when it is made, so nothing needs to be checked as events are delivered.
+A broker denies all that no rule allows, and a denial wins over any permission, so the order of
+rules does not matter. A topic may be published to if an allowing filter matches it. A subscription
+is taken if one allowing filter covers its filter as a whole and no denying filter shares a topic
+with it: what it can ever match is decided when it is made, so nothing needs to be checked as events
+are delivered.
 
-Replies to requests need no rule: whoever knows the address for one was asked, and may publish to it
-unless a rule denies that (:mod:`ges.wire.replies`).
+Replies to requests need no rule: a client that knows the address for one was asked, and may publish
+to it unless a rule denies that (:mod:`ges.wire.replies`).
 
 ``brokers = ["10.1.0.0/16"]``, above all rules, lets only brokers at such addresses link to this
 one: who could link as a broker would need no rule.

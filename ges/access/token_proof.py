@@ -1,7 +1,7 @@
 """How a client proves that it has a token, without sending it. Pure.
 
 The client greets with the name of its token, the broker answers with a challenge, and the client
-with a proof; then the broker proves in its turn that its book has the token. Whoever listens at the
+with a proof; then the broker proves in its turn that its book has the token. A listener at the
 broker's place, or between the two, has nothing afterwards that would let it in anywhere::
 
     stored    = SHA-256(secret)                       the book has this, and not the secret

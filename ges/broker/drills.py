@@ -1,7 +1,7 @@
 """The broker's side of a drill: it breaks itself when asked, and tells what it saw of others.
 
-Only a broker that was started for it does so (``serve --drills``). What it has seen is kept in
-memory, the last :data:`KEPT` things, for the drill to ask.
+Only a broker that was started for it does so (``serve --drills``). It keeps in memory the last
+:data:`KEPT` things that it has seen, for the drill to ask.
 """
 
 from __future__ import annotations

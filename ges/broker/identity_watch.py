@@ -121,7 +121,7 @@ class IdentityWatch:
     def _warn_of_permissions(self) -> None:
         """Say which of the identity's files are open to too many, and used all the same.
 
-        Whoever may write into the folder may put another identity or authority there.
+        A user that may write into the folder may put another identity or authority there.
         """
         with contextlib.suppress(IdentityError):  # it can be read no more: a look will tell
             for warning in permission_warnings(self._identity.directory):

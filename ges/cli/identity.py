@@ -52,7 +52,7 @@ for _command in (renew, rotate, revoke):
 def init(directory: Path, name: str, days: int, as_json: bool) -> None:
     """Create the authority of a new overlay in DIR.
 
-    Keep DIR/authority.key away from the brokers: whoever has it can become any of them.
+    Keep DIR/authority.key away from the brokers: a holder of it can become any of them.
     """
     from overlay.authority.authority import create_authority
 

@@ -1,4 +1,4 @@
-"""``chordal request``: ask whoever answers on a topic, and print the reply."""
+"""``chordal request``: ask the clients that answer on a topic, and print the reply."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ published in between it gets there, as brokers keep the events of the last secon
 had no broker for longer it may miss some, and :attr:`Client.gaps` says how long that was. It says
 so, too, of each time in which the broker itself was off the ring, or held for dead.
 
-A payload is bytes. Text has to be encoded, and is decoded by whoever reads it::
+A payload is bytes. Text has to be encoded, and the reader decodes it::
 
     await client.publish("sensors/7", "21.5 °C".encode())
     print(event.payload.decode())
@@ -173,7 +173,7 @@ class Client:
         the broker's memory for so many seconds, and sent when such a path appears; if none does,
         the refusal says so. Parked events stay in order, and are dropped if this client goes.
 
-        ``retain``: brokers keep it as the last value of its topic, and who subscribes later gets it
+        ``retain``: brokers keep it as the last value of its topic, and later subscribers get it
         first; an empty payload clears the value. ``ttl``: seconds after which it is delivered to
         nobody any more, and is no last value; ``max_hops``: so many hops between brokers it may
         take. ``traceparent``: the trace that the event belongs to, as W3C Trace Context names it.
@@ -354,9 +354,9 @@ class Client:
     ) -> Event:
         """Publish an event that asks for a reply, and return the first one.
 
-        ``timeout``: seconds for all of it. ``realm``: how far the request goes. Whoever has
-        subscribed to the topic may answer with :meth:`reply`, one of each queue group. The first
-        request of a client takes longer, as it subscribes to the address for its replies.
+        ``timeout``: seconds for all of it. ``realm``: how far the request goes. Subscribers to the
+        topic may answer with :meth:`reply`, one of each queue group. The first request of a client
+        takes longer, as it subscribes to the address for its replies.
 
         Raises:
             NoResponders: nobody has a subscription that matches; raised at once.

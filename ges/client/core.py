@@ -1,9 +1,9 @@
 """One client, without an event loop: what it does with whatever its broker says. Pure.
 
 An attachment finds a broker and hands in a connection to it, then all bytes that come, and the
-time. It says when the connection is lost. Whoever waits for something is told by :attr:`on_change`
-that it may be so now. Here is no clock, no task and no socket: trio and asyncio share this, and
-what is beneath it (:mod:`ges.client.state`).
+time. It says when the connection is lost. A task that waits for something is told by
+:attr:`on_change` that it may be so now. Here is no clock, no task and no socket: trio and asyncio
+share this, and what is beneath it (:mod:`ges.client.state`).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class ClientCore:
     # ── for the client ────────────────────────────────────────────────────────────────────────
 
     def close(self) -> None:
-        """The client's block has ended: all subscriptions end, and whoever waits is told."""
+        """The client's block has ended: all subscriptions end, and all that wait are told."""
         self.is_closed = True
         self._disconnect()
         for subscription in self._subscriptions.values():
@@ -312,7 +312,7 @@ class ClientCore:
         self.on_change()
 
     def _learn(self, crl: bytes, voucher: bytes) -> None:
-        """Take note of who is revoked, so that none of them can pose as a broker to us."""
+        """Take note of revoked identities, so that none of them can pose as a broker to us."""
         if self._revocations is None:
             return
         with contextlib.suppress(ProtocolError):  # not the authority's: it says nothing

@@ -26,7 +26,7 @@ TURN_BYTES = 256 * 1024  #: published between two chances for other tasks to run
 class OpenRun:
     """Events of one class and topic, without attributes, that wait to be packed.
 
-    Whoever publishes adds to :attr:`payloads` and :attr:`times`, and takes the frame's bytes from
+    The publisher adds to :attr:`payloads` and :attr:`times`, and takes the frame's bytes from
     :attr:`room`. There is room only while a frame is queued that the run follows, its topic and
     class have been checked, and nothing is to be told to the publisher.
     """

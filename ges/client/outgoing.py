@@ -4,7 +4,7 @@ All but the sequence, the time and the payload is the same for all events of one
 
 An event is kept until a broker has confirmed it, and for a while longer: a broker may die or freeze
 after it has confirmed an event and before it has passed the event on. The next broker gets those
-events as well, and whoever has had one drops it. The time is counted up to the last confirmation,
+events as well, and all that have had one drop it. The time is counted up to the last confirmation,
 so nothing is forgotten while the broker is silent.
 """
 

@@ -1,7 +1,7 @@
 """One search for a broker: whom to try, how long to pause, and what to say of it. Pure.
 
 For example, a client that has lost its broker knows two others. It tries the first, is refused,
-tries the second, waits in vain, pauses for 50 ms or so, and begins anew. Whoever searches calls
+tries the second, waits in vain, pauses for 50 ms or so, and begins anew. The search calls
 :meth:`Tries.begin_round`, tells what became of each try, and asks for the pause. Here is no clock
 and no socket.
 """

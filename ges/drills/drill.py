@@ -304,7 +304,7 @@ def _links(brokers: Iterable[Status]) -> list[tuple[str, str]]:
 def _round_trips(brokers: Iterable[Status]) -> list[float]:
     """Return what the brokers measure of their links, in milliseconds; evenly, if of many.
 
-    Both ends measure a link. What either is busy with only adds, so the smaller one counts.
+    Both ends measure a link. Other work of either only adds, so the smaller one counts.
     """
     trips: dict[frozenset[str], float] = {}
     for status in brokers:

@@ -1,4 +1,4 @@
-"""Why an address cannot be listened on, in words for whoever has named it."""
+"""Why an address cannot be listened on, in words for the user that has named it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Events as they pass, for people who watch: a few each second, and never all of many.
 
-Who tails is a client of its own broker like any other, with what the access rules let such a client
-have. When more events come in a second than are shown, its subscription ends until that second is
-over: so a broker that is busy is not made busier.
+A reader of a tail is a client of its own broker like any other, with what the access rules let such
+a client have. When more events come in a second than are shown, its subscription ends until that
+second is over: so a broker that is busy is not made busier.
 """
 
 from __future__ import annotations

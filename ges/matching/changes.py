@@ -1,10 +1,11 @@
 """Which filters have changed of late: by that, who remembers what matched can put it right.
 
-Changes are numbered. Who has found something for a topic notes the number of that time, and later
-asks for the changes since then that concern this topic. For example, ``a/b`` was matched at number
-7, and since then ``x/#`` has changed (8) and ``a/+`` (9): only 9 concerns it. To ask costs a walk
-over the changed filters that match, however many others have changed; nothing goes over all that is
-remembered. Changes are forgotten, the oldest first, beyond a bound in number and in memory.
+Changes are numbered. A cache that has found something for a topic notes the number of that time,
+and later asks for the changes since then that concern this topic. For example, ``a/b`` was matched
+at number 7, and since then ``x/#`` has changed (8) and ``a/+`` (9): only 9 concerns it. To ask
+costs a walk over the changed filters that match, however many others have changed; nothing goes
+over all that is remembered. Changes are forgotten, the oldest first, beyond a bound in number and
+in memory.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class MqttDoor:
         return len(self._served)
 
     async def run(self) -> None:
-        """Serve whoever connects."""
+        """Serve all that connect."""
         await trio.serve_listeners(self._serve, self._listeners)
 
     async def _serve(self, stream: trio.SocketStream) -> None:

@@ -4,7 +4,7 @@ For example, a client sends PUBLISH with QoS 1. That becomes an event frame. The
 ``Accepted``, and the client gets PUBACK. So all that holds for a client holds for this one, and the
 broker need not know that it speaks MQTT.
 
-What comes from the client is fed to :meth:`Gateway.receive`, and what comes from the broker to
+Bytes of the client are fed to :meth:`Gateway.receive`, and messages of the broker to
 :meth:`Gateway.tell`. Either may leave something for both: :attr:`Gateway.to_broker` and
 :attr:`Gateway.to_client`.
 """

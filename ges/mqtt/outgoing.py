@@ -1,9 +1,9 @@
 """Messages to one MQTT client: in order, and of QoS 1 no more under way than it takes. Pure.
 
 For example, a client takes ten messages at once. The eleventh waits, and all behind it, until the
-client has acknowledged one of the ten. What ends while it waits is dropped. Nothing is sent again
-while the connection lasts, as TCP loses nothing, and a connection is all of a session here (MQTT 5,
-section 4.4).
+client has acknowledged one of the ten. A message that ends while it waits is dropped. Nothing is
+sent again while the connection lasts, as TCP loses nothing, and a connection is all of a session
+here (MQTT 5, section 4.4).
 """
 
 from __future__ import annotations

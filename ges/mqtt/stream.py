@@ -1,13 +1,13 @@
 """An MQTT client's connection, as the broker reads and writes that of any client of its.
 
-What the broker reads here are our own frames, and so is what it writes: the
-:class:`~ges.mqtt.gateway.Gateway` between turns them into MQTT, and back. All else is that of other
-clients: the queue and its limits, the pace at which a client is read, slots, lists and kicks.
+The broker reads and writes our own frames here: the :class:`~ges.mqtt.gateway.Gateway` between
+turns them into MQTT, and back. All else is that of other clients: the queue and its limits, the
+pace at which a client is read, slots, lists and kicks.
 
 While a client keeps to its keep-alive, the broker hears of it now and then, so that it holds no
 client for silent that has promised less (MQTT 5, section 3.1.2.10). Whatever comes from a client is
-a sign of life, be it a packet that makes no frame, or a part of one. What has come behind CONNECT
-is taken as soon as the client is told that it is attached.
+a sign of life, be it a packet that makes no frame, or a part of one. Packets behind CONNECT are
+taken as soon as the client is told that it is attached.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class MqttStream(trio.abc.Stream):
     async def _receive(self) -> bytes | bytearray | None:
         """Return what comes; empty: the client has gone; None: nothing for a while, or it is over.
 
-        Who is silent for too long, or does not finish a packet, is cut off.
+        A client that is silent for too long, or does not finish a packet, is cut off.
         """
         until = min(self._told + self._pulse, self._silent_at)
         try:

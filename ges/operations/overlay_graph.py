@@ -62,7 +62,7 @@ def without_events(brokers: Iterable[Status]) -> frozenset[frozenset[str]]:
 
 
 def resilience_of_events(brokers: Iterable[Status]) -> Resilience | None:
-    """Return how many brokers the normal links survive the loss of that events may take.
+    """Return how many lost brokers those normal links survive that events may take.
 
     None: events may take all of them.
     """

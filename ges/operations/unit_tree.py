@@ -1,8 +1,8 @@
 """The tree of units as the brokers of an overlay tell of it, and what is wrong with it.
 
-What it should be is reckoned from where the brokers stand: of a table there is one in each context,
-it is about the arc which the table above has for that context, and its steward is the broker that
-stands first in there. So each place lies in one unit of each level.
+The tree that should be is reckoned from where the brokers stand: of a table there is one in each
+context, it is about the arc which the table above has for that context, and its steward is the
+broker that stands first in there. So each place lies in one unit of each level.
 """
 
 from __future__ import annotations

@@ -58,12 +58,12 @@ class Acknowledgements:
     def set_members(
         self, members: Mapping[str, int], count: int, now: Nanos, *, is_here: bool
     ) -> list[str]:
-        """These are the other members, with their incarnations; return whom to tell what there is.
+        """Take the other members, with their incarnations; return those to tell what there is.
 
-        Whoever is new is not waited for: it counts this broker as interested in everything until it
-        is told, and what it is told then has ``count`` or a later one. That is not sure of one that
-        was gone for a while in the same life, and not where this broker is the new one (it was not
-        ``is_here``): others may not know yet that it is there. Then all are waited for.
+        This broker does not wait for a new member: the member counts it as interested in everything
+        until it hears of ``count`` or a later version. It does wait for a member that was gone for
+        a while in the same life. Where this broker is new itself (it was not ``is_here``), others
+        may not know yet that it is there, and it waits for all.
         """
         for uid, member in [*self._members.items()]:
             if members.get(uid) != member.incarnation:

@@ -1,4 +1,4 @@
-"""Retained events: each broker keeps the last one of each topic, for who subscribes later. Pure.
+"""Retained events: each broker keeps the last one of each topic, for later subscribers. Pure.
 
 For example, ``home/door`` is published with ``retain=True`` and the payload ``open``. A day later
 somebody subscribes to ``home/#`` at another broker, and gets ``open`` first, marked as retained.

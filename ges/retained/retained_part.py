@@ -1,10 +1,10 @@
 """The part of a broker's machine that finds out where members keep other retained values.
 
-Retained events go to all members when they are published. Who has just joined, or has missed one,
-finds out when ring neighbours compare what they hold (:mod:`ges.units.held`): it tells the other
-what it keeps, as marks of 256 buckets of topics (:class:`RetainedWanted`), and gets the values of
-those that differ. Then it is asked for its own in turn. Secure values are compared by those alone
-that secure links lead to.
+Retained events go to all members when they are published. A broker that has just joined, or has
+missed one, finds out when ring neighbours compare what they hold (:mod:`ges.units.held`): it tells
+the other what it keeps, as marks of 256 buckets of topics (:class:`RetainedWanted`), and gets the
+values of those that differ. Then it is asked for its own in turn. Secure values are compared by
+those alone that secure links lead to.
 
 Where a comparison goes on to differ and nothing has come of the last question, as where two brokers
 have unlike bounds, the next one is asked after twice as long, up to two minutes.

@@ -2,8 +2,9 @@
 
 The rule is the same at every broker: the later *stamp* counts, and of two with one stamp that of
 the larger publisher, incarnation and sequence. The broker where an event is published stamps it: by
-its own clock, and later than the value that it knows, so that whoever has seen a value replaces it,
-unless one of the two clocks is five minutes ahead: a stamp that is so far ahead is refused.
+its own clock, and later than the value that it knows, so that a publisher that has seen a value
+replaces it, unless one of the two clocks is five minutes ahead: a stamp that is so far ahead is
+refused.
 
 An event without payload clears the topic. It is kept for ten minutes as what counts, lest a broker
 that has not heard of it bring the older value back.
@@ -13,9 +14,9 @@ and their bytes are bounded. Where an event is published that would be too much,
 comes from another broker drives out the values with the oldest stamps, so that brokers with the
 same bounds keep the same.
 
-What is published here counts to the source of its client (:mod:`overlay.shares`). The sources here
-share what the clients of other brokers leave: so who attaches to one broker of a cluster after
-another gets less at each. Pure: unix times are handed in.
+An event that is published here counts to the source of its client (:mod:`overlay.shares`). The
+sources here share what the clients of other brokers leave: so who attaches to one broker of a
+cluster after another gets less at each. Pure: unix times are handed in.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ where they are published names the brokers that want them, and keeps them for a 
 ask again. Every broker passes on what is for others, and delivers what is for itself. The payload
 is not touched, and nothing here waits.
 
-Where there are more brokers than a cluster has slots, events go to all of them over arcs of the
-ring; then what has come before is not passed on again.
+While units change, events go to all brokers over arcs of the ring; then a broker does not pass on
+again what has come before.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Readers slow down rather than queues grow.
 
-Whoever has read a batch, from a client or from another broker, waits here while a queue that the
-batch went into is crowded. Meanwhile nothing more is read from there, and the other end is slowed
-down by TCP in its turn.
+A reader that has read a batch, from a client or from another broker, waits here while a queue that
+the batch went into is crowded. Meanwhile nothing more is read from there, and the other end is
+slowed down by TCP in its turn.
 """
 
 from __future__ import annotations

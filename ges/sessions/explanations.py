@@ -2,12 +2,12 @@
 
 For example, a client asks of ``a/b``. The answer names the members of the cluster that the event
 would be for, with the interest of each that matches, the path to each, and the clients here that
-get it. Whoever may ask for the status of a broker may ask this. But filters and clients are shown
-only to a client that may itself subscribe to the topic, and a filter for secure events alone never
-over a hop that is not secure. No other client is told how many there are; and one that may neither
-read the topic nor publish there is not told which brokers want it.
+get it. A client that may ask for the status of a broker may ask this. But filters and clients are
+shown only to a client that may itself subscribe to the topic, and a filter for secure events alone
+never over a hop that is not secure. No other client is told how many there are; and one that may
+neither read the topic nor publish there is not told which brokers want it.
 
-What is looked at and told for one question is bounded.
+Work and answer of one question are bounded.
 """
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ class _Answer:
             yield WhyGroup(shown, name, tuple(nearest), tuple(sorted(others)), tuple(units))
 
     def _members_here(self) -> set[Session]:
-        """Return the clients here one of which may get it for its queue group."""
+        """Return the clients here that may get the event for a queue group."""
         link_class = self._request.link_class
         return {
             client

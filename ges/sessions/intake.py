@@ -120,7 +120,7 @@ class Intake:
         )
 
     def judge_anew(self, session: Session) -> None:
-        """What the client may do has changed: end what it may not have any more."""
+        """The rights of the client have changed: end what it may not have any more."""
         self._parked.judge_anew(session)
         self._subscriptions.judge_anew(session)
 

@@ -2,7 +2,7 @@
 
 An event is parked in memory alone, and only when it came over a secure hop. Events of one publisher
 keep their order: while one waits, the next secure one waits behind it, or is refused if it may not.
-What is held is bounded, for each client, for each source (:mod:`overlay.shares`) and in all. An
+The events held are bounded, for each client, for each source (:mod:`overlay.shares`) and in all. An
 event whose time is over is refused with what was in its way; one whose publisher goes is dropped,
 as nobody is left to be told.
 

@@ -67,7 +67,7 @@ class ClientOutlet(Outlet, Protocol):
 def _who(
     uid: str, host: str | None, port: int | None, mqtt_client_id: str | None
 ) -> dict[str, object]:
-    """Return what the log says of a client: a uid means nothing to who knows MQTT alone."""
+    """Return what the log says of a client: a uid says nothing to a client of MQTT."""
     found: dict[str, object] = {"client": short(uid)}
     if mqtt_client_id is not None:
         found["mqtt_client_id"] = printable(mqtt_client_id)

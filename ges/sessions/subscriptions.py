@@ -80,7 +80,7 @@ class Subscriptions:
         self._end(session, number)
 
     def judge_anew(self, session: Session) -> None:
-        """What the client may do has changed: end what it may not have any more."""
+        """The rights of the client have changed: end what it may not have any more."""
         permissions = session.admission.permissions
         for number, ask in [*session.asks.items()]:
             if (name := name_in(ask.filter)) is not None:

@@ -21,7 +21,7 @@ def page() -> str:
     """Return the tables of all settings, as Markdown."""
     lines: list[str] = []
     for table in ("", *TABLES):
-        lines += [f"### `[{table}]`" if table else "### Above all tables", "", _about(table), ""]
+        lines += [f"## `[{table}]`" if table else "## Above all tables", "", _about(table), ""]
         lines += ["| key | flag | variable | value | default | at SIGHUP |", "|" + "---|" * 6]
         mine = [setting for setting in TABLE if setting.table == table]
         lines += [_row(setting) for setting in mine]
@@ -33,7 +33,7 @@ def page() -> str:
 
 def renewed(text: str) -> str:
     """Return the whole page with its tables written anew."""
-    return text[: text.index("### Above all tables")] + page()
+    return text[: text.index("## Above all tables")] + page()
 
 
 def _row(setting: Setting) -> str:

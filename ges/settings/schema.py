@@ -2,7 +2,7 @@
 
 A new setting is one field: its type and bounds, a sentence on what it is, its flag. All else comes
 from it: the key in the file, the environment variable, the option of ``chordal serve``, the row in
-``chordal config show``, and the line in ``docs/configuration.md``. No setting is a secret: what is
+``chordal config show``, and the line in ``docs/settings.md``. No setting is a secret: what is
 secret stands in a file, and the setting is its path.
 
 Times are seconds, sizes are bytes. A setting with ``reloads`` changes at SIGHUP; what does that is
@@ -106,7 +106,7 @@ class Ring(Part, frozen=True):
     backups: Annotated[
         int,
         setting(
-            "Ring neighbours that keep copies of what this broker owns.",
+            "Ring neighbours that keep copies of records; the event service owns none yet.",
             *("--backups", "N"),
             ge=1,
             le=4,
@@ -259,7 +259,7 @@ class Admin(Part, frozen=True):
     token_file: Annotated[
         Path | None,
         setting(
-            "Holds the token that whoever reads from there must show; needed beyond loopback.",
+            "Holds the token that readers from there must show; needed beyond loopback.",
             *("--admin-token-file", "FILE"),
             form=PATH,
             env="CHORDAL_ADMIN_TOKEN_FILE",
@@ -333,7 +333,7 @@ class Settings(Part, frozen=True):
         tuple[str, ...],
         setting(
             "Brokers that form the ring, this one among them; give all of them the same list. "
-            "Whoever is on a ring is joined; where nobody is, one of the list founds it. None: "
+            "One that is on a ring is joined; where none is, one of the list founds it. None: "
             "found a new ring. Instead of URLs, or beside them: records of a DNS name, brokers "
             "that announce themselves on the local network, a file of URLs; these are watched.",
             *("--join", "URL|dns:NAME|mdns:|file:PATH,..."),

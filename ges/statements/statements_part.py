@@ -282,8 +282,9 @@ class StatementsPart(Part):
     def _content(self, level: int, *, was_crowded: bool) -> Content:
         """Return what is to be said of this broker's own unit of a level.
 
-        ``was_crowded``: it was said before that brokers in it wait for slots. That is said on until
-        all units in it have told whether some do; they form anew just while brokers wait.
+        ``was_crowded``: the statement before said that brokers in the unit wait for slots. This one
+        repeats it until each unit inside has stated whether brokers wait there: units form anew
+        just while brokers wait.
         """
         if level == 1:
             members = self._units.members

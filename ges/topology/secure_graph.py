@@ -2,7 +2,7 @@
 
 Every broker that holds an identity floods the list of its secure links, so all know the graph of
 secure links: the part of the multigraph that secure events may use (paper 004, section 3.3.4). It
-is asked in overlays of more brokers than a cluster has slots, where events go to all. There a
+is asked while units change, when events go to all. Then a
 broker that is known but cannot be reached in it is the reason to refuse. Where every broker has
 secure links to all its ring neighbours, secure events can follow the same tree as others do; each
 broker says so of itself.

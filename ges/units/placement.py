@@ -197,7 +197,7 @@ class Placement:
         return self._wrong_since + min((MOVE_NS + spread) << min(self._moves, 10), LONGEST_MOVE_NS)
 
     def _tidy(self, now: Nanos) -> list[Effect]:
-        """Take names from units of which this broker is steward of the context, and that have none.
+        """As steward of a context, take the names from units that may not have them.
 
         Tables that were put together after a partition may have a name twice, or in a unit without
         a name. While tables change it may look so for a moment.

@@ -1,8 +1,8 @@
 """What brokers say to each other of named clients: where they are attached.
 
 For example, broker A has a client of the name ``kitchen``. It tells that to the *registrar* of the
-name: the broker that stands nearest before the place to which the name is hashed. Whoever has an
-event for ``kitchen`` asks there.
+name: the broker that stands nearest before the place to which the name is hashed. A broker that has
+an event for ``kitchen`` asks there.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 Events mostly come so, and all of a run is decided, patched and passed on at once. To find a run
 takes a few comparisons of bytes for each event, which is less than to read its header.
 
-What comes over a connection, from a client or from a broker, is read here (:func:`event_runs`,
-:func:`read_event`), and all of it: header, attributes, names of clients, queue groups. So whoever
-has a run, now or after it was held for a while, may rely on that nothing in it is malformed.
+Events that come over a connection, from a client or from a broker, are read here
+(:func:`event_runs`, :func:`read_event`), and all of them: header, attributes, names of clients,
+queue groups. So a holder of a run, now or after a while, may rely on that nothing in it is
+malformed.
 """
 
 from __future__ import annotations

@@ -419,8 +419,8 @@ def flags_of(body: bytes | bytearray) -> int:
 def read_head(data: bytes, start: int = 0, end: int | None = None) -> Head:
     """Read the header of an event frame, checking what a broker relies on.
 
-    The body of the frame is ``data`` between ``start`` and ``end``. What has come over a connection
-    is read by :mod:`ges.wire.event_runs`, which checks as well what is behind the header.
+    The body of the frame is ``data`` between ``start`` and ``end``. :mod:`ges.wire.event_runs`
+    reads events from connections, and checks as well what is behind the header.
 
     Raises:
         CodecError: the frame is too short for what it announces, or a part is too long.

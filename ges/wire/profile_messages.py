@@ -1,8 +1,8 @@
 """What brokers say to each other about what their clients want.
 
 A broker tells only its own profile, and nobody passes on that of another; so each message names the
-broker whose profile it is about, and who makes it is that broker. Texts in one message take less
-than 48 KiB together; whoever makes it sees to that.
+broker whose profile it is about, and that broker makes it. Texts in one message take less than 48
+KiB together; its maker sees to that.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ publisher, and the key is the first half of the correlation id. The other half i
 each request.
 
 Only the client of that uid may subscribe to its address, and by that one topic alone: no wildcard
-stands beside ``$reply``. Whoever was sent a request knows the address, and so may publish to it.
+stands beside ``$reply``. A client that was sent a request knows the address, and so may publish to
+it.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ certificates count. Its folder::
     issued.json     the certificates it has signed (:mod:`overlay.authority.issued`)
     revoked.crl     those it has revoked (:mod:`overlay.security.revocation`)
 
-What it writes for others is described in :mod:`overlay.security.identity`.
+:mod:`overlay.security.identity` describes the files that it writes for others.
 """
 
 from __future__ import annotations

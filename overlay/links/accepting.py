@@ -247,7 +247,7 @@ class Acceptor:
     def _has_room(self, source: Source) -> bool:
         """Say whether there is a slot for one more link, or can be: one that is of less use goes.
 
-        It is one of the same address, or of whoever has most.
+        It is one of the same address, or of the address with most.
         """
         limits, up = self._limits, self._links.up
         slots = Shares(limits.links, of_one=limits.links_of_one, reserved=limits.links_reserved)

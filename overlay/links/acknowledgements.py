@@ -1,6 +1,6 @@
 """What has come is acknowledged, at once or before long, and heard: :mod:`overlay.queues.resend`.
 
-Pure; whoever drives it calls :meth:`Acknowledgements.say_all` in time.
+Pure; the driver calls :meth:`Acknowledgements.say_all` in time.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ class Caller:
         return uid is None or self._table.is_calling(uid, call.request.link_class, call.number)
 
     def _unless_called(self, call: _Call, reason: Refused) -> Refused:
-        """Return why there is no link by this call; whoever has called us can be reached."""
+        """Return why there is no link by this call; a broker that has called us can be reached."""
         return reason if self._is_calling(call) else Refused.DUPLICATE
 
     async def _try(

@@ -28,7 +28,7 @@ def of_links(limits: Limits) -> tuple[float, int]:
 
 
 class Doorkeeper:
-    """Counts connections, or links, by who makes them."""
+    """Counts connections, or links, by their source."""
 
     __slots__ = ("_buckets", "_limits", "_rate")
 

@@ -1,7 +1,7 @@
 """Links on trio: they come up, are replaced, and end, in peace or not.
 
-What is done then is in :mod:`overlay.links.keeping`; what is said over one of them while it is up,
-in :mod:`overlay.links.conversation`.
+The decisions are in :mod:`overlay.links.keeping`; what is said over one of them while it is up, in
+:mod:`overlay.links.conversation`.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Links(Keeping[Link]):
         """Do without a link that the other end has made, as its own call has won meanwhile.
 
         Until that is answered it holds this one for its link, and must not take it for broken: it
-        is told that the link is replaced, and closes it. What it sends it sends again.
+        is told that the link is replaced, and closes it. It sends its events again.
         """
         with trio.move_on_after(PARTING_SECONDS), contextlib.suppress(*BROKEN):
             await wire.stream.send_all(self._codec.encode(Goodbye(Closed.REPLACED), version))

@@ -145,7 +145,7 @@ class Upper(Protocol):
     def judge_broker(self, wire: Wire) -> Refusal | None:
         """A broker calls: return why it may not link to this one, or None.
 
-        Whom it refuses the layer above counts and logs itself.
+        The layer above counts and logs its refusals itself.
         """
 
     @property

@@ -1,4 +1,4 @@
-"""What many connections hold together: beyond a bound, those of whoever holds most are given up.
+"""What many connections hold together: beyond a bound, the largest holder's are given up.
 
 Each connection has limits of its own, but thousands of them could still fill the memory of a
 broker, and strangers can make thousands. So there is a bound for all together. For example, 300
@@ -36,7 +36,7 @@ class Holder(Protocol):
 
     @property
     def held_bytes(self) -> int:
-        """Memory that is kept for it, or of it."""
+        """Bytes that this broker keeps for it: its queue, and frames of it that are not whole."""
 
     @property
     def source(self) -> Source:
@@ -69,7 +69,7 @@ class MemoryLimit(Generic[H]):
 
     @property
     def held_bytes(self) -> int:
-        """Memory that is kept for all, or of all."""
+        """Bytes that this broker keeps for all of them."""
         return sum(h.held_bytes for h in self._holders if not h.connection.overflowed)
 
     def look(self) -> None:

@@ -1,11 +1,11 @@
 """Links given up in peace: what is under way on them is brought over, or goes another way in time.
 
-Whoever gives a link up in peace lets it drain, and what drains is not lost. But the other end may
-have been dead already, or cut off, when nobody knew; then nothing drains, and what was queued or
-not acknowledged would come to those beyond it when they have long ceased to wait. So a link that
-stands still goes on draining, but its events go another way. If it brings them over after all, they
-come twice, and are delivered once; if the two are linked anew meanwhile, what comes over the old
-connection counts no more, and the other way is the only one. Pure.
+An end that gives a link up in peace lets it drain, and drained events are not lost. But the other
+end may have been dead already, or cut off, when nobody knew; then nothing drains, and what was
+queued or not acknowledged would come to those beyond it when they have long ceased to wait. So a
+link that stands still goes on draining, but its events go another way. If it brings them over after
+all, they come twice, and are delivered once; if the two are linked anew meanwhile, what comes over
+the old connection counts no more, and the other way is the only one. Pure.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What came over a link is handed over: messages to the machine, other frames to the layer above.
 
-Good-byes and acknowledgements concern the link itself. Pure: whoever drives it reads the bytes.
+Good-byes and acknowledgements concern the link itself. Pure: the driver reads the bytes.
 """
 
 from __future__ import annotations

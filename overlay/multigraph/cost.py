@@ -12,8 +12,8 @@ is hardly to be relied on, so costs along a path add up. From one weight set:
   leave them no path at all.
 * *hop*: 50 us for the broker at the end (a guess; most of it is in the round trip).
 
-Whoever acts on each new measurement flaps. :class:`Steady` lets a rise through at once, and a fall
-only after it has lasted.
+A broker that acts on each new measurement flaps. :class:`Steady` lets a rise through at once, and a
+fall only after it has lasted.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ round trip may be minutes old, or lead to a proxy only. So a link that express e
 *probed quickly*: every 0.3 s while they come, then every second, until none has come for half a
 minute.
 
-What counts is the smallest of the latest round trips, and only once there are some: one alone may
-have waited for a process that was busy.
+The smallest of the latest round trips counts, and only once there are some: one alone may have
+waited for a process that was busy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Waits for the next deadline of something that does not wait itself, and tells it when it is due.
 
 A router, say, knows that it gives up an event at second 7, and has no task to wait in. Its alarm
-sleeps until then. When a deadline sooner than that is set meanwhile, whoever set it calls
+sleeps until then. When a deadline sooner than that is set meanwhile, its setter calls
 :meth:`Alarm.look`, and the alarm sleeps shorter.
 """
 

@@ -1,18 +1,20 @@
-"""Who has fed crowded queues waits for room: for links as for a part of the broker, for the fastest
-of the subscribers, and for the others hardly at all.
+"""A reader that has fed crowded queues waits for room.
+
+It waits for links as for a part of the broker, for the fastest of the subscribers, and for the
+others hardly at all.
 
 A link that is crowded is waited for (:meth:`overlay.net.connection.Connection.hold`). Subscribers
 are not all waited for, or the slowest of them would hold up all others:
 
 - if all of them that were fed are crowded, until one of those that are fast has room;
 - for the other fast ones after that, and if one that was fed has room all along, as long as the
-  allowance lasts, once their queues are a quarter full: before that nothing is in danger, and who
-  waits makes others late;
+  allowance lasts, once their queues are a quarter full: before that nothing is in danger, and a
+  reader that waits makes others late;
 - for new ones, of which it is not known yet whether they are fast, as long as the allowance lasts,
   once their queues are a quarter full, and not where another subscriber's queue has room;
 - for slow ones not at all.
 
-What is not waited for fills up to its limit, and then the policy of its queue acts
+A queue that nobody waits for fills up to its limit, and then its policy acts
 (:mod:`overlay.queues.pace` says who is fast).
 """
 

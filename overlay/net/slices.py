@@ -1,10 +1,10 @@
 """A reader's work in slices: what a peer sends may take long, and others must not wait for it all.
 
-What one read brings is bounded in bytes, not in the time it takes: a few bytes can ask for a long
-answer, or be an event that thousands of filters match. So whoever handles it looks at the clock now
-and then, and lets all other tasks have their turn when its slice is over: timers above all, as a
-broker that is silent for seconds is taken for dead. Where something express waits to be read, the
-slice of a normal reader is over at once.
+One read is bounded in bytes, not in the time that its frames take: a few bytes can ask for a long
+answer, or be an event that thousands of filters match. So the handler looks at the clock now and
+then, and lets all other tasks have their turn when its slice is over: timers above all, as a broker
+that is silent for seconds is taken for dead. Where something express waits to be read, the slice of
+a normal reader is over at once.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ class Outbox:
     def take(self, now: Nanos, most: int = WRITE_BYTES) -> list[Bytes]:
         """Return what is to be written next, about ``most`` bytes; empty if nothing is.
 
-        What is taken counts as sent.
+        Frames that are taken count as sent.
         """
         items: list[Bytes] = []
         if self.first:

@@ -58,8 +58,8 @@ class Pace:
             events: since the beginning.
             waiting: bytes that are still queued.
             now: the time.
-            is_full: the kernel takes no more. What it keeps for a reader the reader has not taken,
-                so before that nothing is known.
+            is_full: the kernel takes no more. The reader has not taken the bytes that it keeps, so
+                before that nothing is known.
         """
         if not self.is_watched:
             if not is_full or waiting <= self._crowd_bytes:

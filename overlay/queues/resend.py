@@ -3,8 +3,8 @@
 All events of one class that one broker sends to another are a *stream*, over however many
 connections. TCP keeps order within a connection, so no event carries a number: both ends count. A
 connection begins with :class:`Resume`, the number of the event that comes next on it; the receiver
-drops those it has already, and now and then acknowledges how many it has (:class:`Ack`). What is
-not acknowledged is kept, and sent again, in order, on the next connection.
+drops those it has already, and now and then acknowledges how many it has (:class:`Ack`). Events
+that are not acknowledged are kept, and sent again, in order, on the next connection.
 
 So it does not matter what became of a connection: cut within a frame, silent, or still bringing
 what it held when its successor is up. A number is taken once. (Sequence numbers and cumulative

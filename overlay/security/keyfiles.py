@@ -1,7 +1,7 @@
 """Files of certificates and keys: read with their checks, written with the right modes.
 
-Every file is written whole under another name first and then renamed, so whoever reads it, a live
-broker above all, sees the old content or the new, never a part.
+Every file is written whole under another name first and then renamed, so a reader, a live broker
+above all, sees the old content or the new, never a part.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 The list is an X.509 certificate revocation list (RFC 5280, section 5). Beside the serial numbers it
 holds the uids they belong to, in an extension of its own: a uid that is revoked counts no more,
 whichever certificate it shows. Lists are numbered, and only a higher number replaces what is known,
-so an old list that is played again changes nothing. Who checks a list needs no clock.
+so an old list that is played again changes nothing. To check a list needs no clock.
 
 While the authority is changed, those who know only the old one accept a list of the new one by the
 *voucher*, a certificate in which the old one vouches for it.

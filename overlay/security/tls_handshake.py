@@ -1,9 +1,9 @@
 """TLS of secure links: TLS 1.3, both ends certified by this overlay's own authority.
 
 A context is built from an :class:`~overlay.security.identity.Identity` and serves
-:class:`~overlay.net.tls_bytes.TlsBytes`. Host names are not checked: a broker is whoever its
-certificate says, wherever it listens, and it moves between addresses under one uid. The check in
-its place is the caller's: after the handshake, compare :func:`peer_identity` with the uid the peer
+:class:`~overlay.net.tls_bytes.TlsBytes`. Host names are not checked: a broker has the uid of its
+certificate, wherever it listens, and it moves between addresses under one uid. The check in its
+place is the caller's: after the handshake, compare :func:`peer_identity` with the uid the peer
 claims, and, having called, ask for a broker with :func:`require_role`.
 
 In TLS 1.3 the caller finishes its handshake before the other end has judged the caller's

@@ -14,10 +14,10 @@ many brokers to the right the one named stands, as its sender counts, so errors 
 level to level. Where another broker is named than the chord, the rank of the chord follows from
 that of the one named by their distances.
 
-Who is named is taken if its rank is exact. Else a search looks for the broker at the place where
-the exact one should stand by distance. Chords of chords would run together otherwise: two brokers
-that share a chord are named the same one for the next level, and in the end a few brokers would be
-the far chords of all.
+The broker that is named is taken if its rank is exact. Else a search looks for the broker at the
+place where the exact one should stand by distance. Chords of chords would run together otherwise:
+two brokers that share a chord are named the same one for the next level, and in the end a few
+brokers would be the far chords of all.
 
 A slow refresh asks all levels anew, O(log n) messages a broker, and keeps these counts true. Only
 what leaves a hole is told at once, to those who asked for that level: a level that exists where

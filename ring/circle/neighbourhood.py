@@ -72,7 +72,7 @@ class Neighbourhood:
     def is_attested(self, uid: str) -> bool:
         """Say whether others' views agree that ``uid`` stands where we see it in a pointer.
 
-        What it says of its own place shows nothing: a stranger may have linked to us to say so. The
+        Its word about its own place shows nothing: a stranger may have linked to us to say so. The
         view of another has to show it, or to have shown it, as that other may be the one that is
         dead; and no ring neighbour's view that reaches over its place may lack it.
         """
@@ -97,8 +97,9 @@ class Neighbourhood:
     def is_dead(self, uid: str, incarnation: int, *, at_any_time: bool = False) -> bool:
         """Say whether that life of ``uid`` was declared dead lately, or at any time.
 
-        Lately: for as long as others may still name it who have not heard of it. Who names it after
-        that is of another opinion, and what cannot be known is tried: the network was cut, say.
+        Lately: for as long as others may still name it who have not heard of it. A broker that
+        names it after that is of another opinion, and what cannot be known is tried: the network
+        was cut, say.
         """
         burial = self._tombstones.get(uid)
         if burial is None or incarnation > burial.incarnation:

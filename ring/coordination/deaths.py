@@ -2,8 +2,8 @@
 
 A neighbour goes silent or its link breaks; witnesses test it (:mod:`ring.detection.suspicions`); a
 verdict makes it dead; the dead goes out of every pointer, and its neighbours close the ring and
-tell those who held chords to it (:mod:`ring.repair.closing`). Whoever is told of a death does the
-same.
+tell those who held chords to it (:mod:`ring.repair.closing`). A broker that is told of a death does
+the same.
 """
 
 from __future__ import annotations
@@ -137,9 +137,9 @@ class Deaths:
         """A broker tells of a confirmed death; news that is old changes nothing.
 
         It is believed where others bear witness, and there is a reason to trust the teller
-        (:meth:`_is_trusted`). Else whoever is linked to the subject tests it first, and who
-        suspects it itself goes on asking. Who is neither has nothing to lose, and notes it; the
-        call of one that is to be a neighbour is a test already.
+        (:meth:`_is_trusted`). Else a broker that is linked to the subject tests it first, and a
+        broker that suspects it itself goes on asking. A broker that is neither has nothing to lose,
+        and notes it; the call of one that is to be a neighbour is a test already.
         """
         parts, core = self._parts, self._parts.core
         if notice.subject.uid == core.peer.uid:

@@ -1,6 +1,6 @@
 """Which part each message and each timer is for, and which of them leave the pointers alone.
 
-What concerns one part goes straight to it; what concerns several, to their coordinator. Only what
+A message for one part goes straight to it; what concerns several, to their coordinator. Only what
 is too small for either is done here.
 """
 

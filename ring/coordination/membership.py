@@ -44,7 +44,7 @@ class Membership:
         self._become_member(contact=None, round_trip_ns=None)
 
     def join(self, seeds: tuple[str, ...], bootstrap: int, *, patient: bool) -> None:
-        """Begin to look for a place through the brokers at these URLs, or for who founds."""
+        """Begin to look for a place through the brokers at these URLs, or for a founder."""
         own = self._parts.core.peer.url
         self._parts.newcomer.founding.begin(seeds, bootstrap)
         self._seeds = tuple(url for url in seeds if url != own)

@@ -1,7 +1,7 @@
 """The parts that one broker's protocol consists of, and which of them each is built upon.
 
-Each part is one rule, or one role, of the paper, and knows only the parts handed to it here. What
-concerns several of them at once is in the coordinators: :mod:`~ring.coordination.views`,
+Each part is one rule, or one role, of the paper, and knows only the parts handed to it here. Rules
+for several of them at once are in the coordinators: :mod:`~ring.coordination.views`,
 :mod:`~ring.coordination.membership`, :mod:`~ring.coordination.deaths`,
 :mod:`~ring.coordination.link_events`, in this order; each of them uses the parts, and the
 coordinators before it.

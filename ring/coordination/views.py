@@ -1,9 +1,9 @@
 """Views: what brokers show each other of their neighbours, and what is made of it.
 
-Whoever is newly linked is told our place: with a view if it is a ring neighbour, else alone, unless
-a notice has named it. A view goes to all ring neighbours, as it changes; while somebody who would
-stand in a pointer is still being linked, a change is shown a little later, once for all.
-Heartbeats carry its version, so that one who has missed a change asks for it. What a view names are
+A new link is told our place: with a view if it is a ring neighbour, else alone, unless a notice has
+named it. A view goes to all ring neighbours, as it changes; while somebody who would stand in a
+pointer is still being linked, a change is shown a little later, once for all. Heartbeats carry its
+version, so that one who has missed a change asks for it. The brokers that a view names are
 candidates (:mod:`ring.circle.neighbourhood`): none becomes a pointer without a link.
 """
 
@@ -95,7 +95,7 @@ class Views:
             self._parts.core.send(uid, ViewRequest())
 
     def on_request(self, uid: str, request: ViewRequest) -> None:
-        """Show our view to who asks for it."""
+        """Show our view to a broker that asks for it."""
         if self._parts.core.joined:
             self.send(uid)
 

@@ -275,9 +275,9 @@ class Detector:
     def hasten_towards(self, there: int, about: str | None, *, denied: bool = False) -> None:
         """Find out whether our neighbours on the way to the ring id ``there`` live.
 
-        Who stands between us and a dead broker may have died with its monitor, so a run of dead is
-        seen from both its ends. Those heard of lately are left in peace, unless their place is
-        ``denied`` by who stands there: nobody else may ever have seen them.
+        A broker between us and a dead one may have died with its monitor, so a run of dead is seen
+        from both its ends. Those heard of lately are left in peace, unless their place is
+        ``denied`` by the broker that stands there: nobody else may ever have seen them.
         """
         here = self._core.member.ring_id
         if clockwise(there, here) < clockwise(here, there):

@@ -282,8 +282,8 @@ class Suspicions:
     def is_beside(self, subject: Member) -> bool:
         """Say whether nobody between us and the subject will look into it.
 
-        Who is suspected will not, nor who does not see it: a chord of ours may stand in a pointer
-        behind a run of dead that our neighbour has not closed yet.
+        A suspected broker will not, nor a broker that does not see it: a chord of ours may stand in
+        a pointer behind a run of dead that our neighbour has not closed yet.
         """
         hood = self._neighbourhood
         for side in (hood.left, hood.right):
@@ -302,8 +302,8 @@ class Suspicions:
     def leader(self, subject: Member, askers: Iterable[str]) -> str | None:
         """Return which of those that ask us to test ``subject`` asks others too; None: unknown.
 
-        It is one whom the subject showed beside itself. Who stands farther off has only pointed us
-        to it, and waits for us.
+        It is one whom the subject showed beside itself. A broker farther off has only pointed us to
+        it, and waits for us.
         """
         link = self._links.up.get(subject.uid)
         if link is None or link.view is None:

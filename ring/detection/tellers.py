@@ -3,7 +3,8 @@
 On a ring without certificates anybody may link to a broker and tell it that another is dead. So a
 notice is believed at once only where there is a reason to (:mod:`ring.coordination.deaths`); else
 the subject is tested first. A test costs two messages, and a liar can have one made as often as it
-likes. So whoever was refuted often is not listened to for a while. The paper trusts all brokers.
+likes. So this broker does not listen for a while to a teller that was refuted often. The paper
+trusts all brokers.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class _Record:
 
 
 class Tellers:
-    """Counts refuted notices by who has told them."""
+    """Counts refuted notices by their tellers."""
 
     def __init__(self, core: Core) -> None:
         self._core = core

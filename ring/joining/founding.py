@@ -4,7 +4,8 @@ Brokers are started with one list of addresses. Each calls all the others, and a
 are on a ring. If one is, it is joined (:mod:`ring.joining.newcomer`). If none is, one *founds*: of
 those that say they may, the one with the smallest uid. The others wait, and join it.
 
-* Who *may* found stands in its own list, or in that of another that starts. Another broker only
+* A broker that *may* found stands in its own list, or in that of another that starts. Another
+  broker only
   looks for the ring: those of the list could not hear of each other through it.
 * It founds when nothing that it knows of a seed hinders it (``_HINDRANCES``). A seed that is not
   there hinders nobody once it was called in vain twice: when it starts, it calls us.

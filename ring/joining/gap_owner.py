@@ -40,7 +40,7 @@ GUIDED_HOPS = 128  #: of a request that is led: a few times the way over the rin
 
 
 class GapOwner:
-    """Offers a gap to whoever asks, owns the one to the right, and keeps ids reserved."""
+    """Offers a gap to newcomers, owns the one to the right, and keeps ids reserved."""
 
     def __init__(
         self, core: Core, links: RingLinks, neighbourhood: Neighbourhood, chords: Chords
@@ -74,7 +74,8 @@ class GapOwner:
     def inherit(self, reserved: tuple[Member, ...]) -> None:
         """Keep the ids that were reserved to the right of ours before we got it.
 
-        The right part of the gap is ours now, and who was promised an id in it may still come.
+        The right part of the gap is ours now, and a newcomer that was promised an id in it may
+        still come.
         """
         self.clear()
         for member in reserved:
@@ -101,7 +102,7 @@ class GapOwner:
             self._place(replace(request, lo=lead.lo, hi=lead.hi, asks=False))
 
     def _ask(self, request: JoinRequest, span: Span) -> None:
-        """Pass a request on to who stands first in an arc; nobody does: the newcomer will."""
+        """Pass a request on to the first broker in an arc; there is none: the newcomer will be."""
         here, (sight, members) = self._core.member.ring_id, self._sight()
         right = sight.rights[0] if sight.rights else here
         left = (*sight.lefts, *reversed(sight.rights), here)[0]

@@ -4,11 +4,11 @@ Copies go to 1 to 4 neighbours (:mod:`ring.records.holders`). A change is pushed
 with others of the same moment; then a *summary*, a sum of digests, is what they agree to or not.
 One that does not agree asks for the *index*, the claims and digests of all records, and for the
 bytes it lacks (:mod:`ring.records.replicas`). Summaries also go round now and then, so that any
-loss heals. The other ring neighbours are told the claims without the bytes: whoever claims a record
-that is owned already should meet somebody who knows.
+loss heals. The other ring neighbours are told the claims without the bytes: a broker that claims a
+record that is owned already should meet one that knows.
 
-What is sent to one neighbour is bounded per second by a token bucket. When neighbours change, an
-old holder keeps its copies until the new ones have agreed.
+A token bucket bounds the bytes a second to one neighbour. When neighbours change, an old holder
+keeps its copies until the new ones have agreed.
 
 Departs from the paper, which backs up on "the neighbours" (004, section 3.2) and says no more:
 digests, rates and the order of filling and dropping are this project's.
@@ -140,7 +140,7 @@ class Backups:
             core.arm(Timer.RECONCILE, "", core.jitter(core.config.reconcile_ns))
 
     def lower(self, key: str, claim: Entry) -> None:
-        """Own a record under a smaller claim: whoever has another one is to win."""
+        """Own a record under a smaller claim: the owner of another one is to win."""
         own = self.own[key]
         for uid in self.targets:
             if uid in self._links.up:  # of our claims it would keep the later one

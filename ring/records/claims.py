@@ -1,8 +1,8 @@
 """Opaque records and the claims to them: what neighbours back up (paper 004, section 3.2).
 
 A record is what a broker must not take to the grave: a key, bytes and a version that grows with
-each write. Whoever answers for it is its *owner*, by a *claim*: an epoch that grows each time the
-record changes hands, and the place on the ring of its first owner, its home
+each write. The broker that answers for it is its *owner*, by a *claim*: an epoch that grows each
+time the record changes hands, and the place on the ring of its first owner, its home
 (:mod:`ring.records.homes`). Of two claims to one key the later epoch counts, then the smaller
 place, then the smaller uid of the owner; so any two brokers that compare two claims agree, and an
 owner that was taken for dead finds its claim too small when it comes back.
@@ -58,7 +58,7 @@ def claim_of(entry: Entry) -> Entry:
 
 
 def next_claim(entry: Entry) -> Entry:
-    """Return the claim after that of ``entry``: whoever takes the record over makes it."""
+    """Return the claim after that of ``entry``: the broker that takes the record over makes it."""
     return Entry(entry.key, following(entry.epoch), entry.place, 0, 0)
 
 

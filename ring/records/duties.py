@@ -6,9 +6,9 @@ else some are passed on to the next neighbours, else a new broker is asked for
 
 *At least one owner.* Every broker that keeps copies of B's records acts by itself when it learns
 that B is gone. A and C each take the keys that fall to them by a hash of the key, weighed by the
-load both have announced; where only one of them has copies it takes all. What nobody has claimed
-after a while A and C take without a choice, and after another while anybody near who has a copy.
-Who has a copy and stands too far away asks whether it is the last one
+load both have announced; where only one of them has copies it takes all. After a while A and C take
+without a choice the records that nobody has claimed, and after another while any broker near that
+has a copy. A broker that has a copy and stands too far away asks whether it is the last one
 (:mod:`ring.records.far_estates`).
 
 *At most one owner.* Each take-over raises the epoch in the claim. Claims are told to all four ring

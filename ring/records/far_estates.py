@@ -7,8 +7,9 @@ does not drop its copies by the clock. It asks those that stand around the place
 (:class:`~ring.wire.record_messages.Reclaim`), and
 
 * drops what has an owner by that owner's own word, or by that of others twice, some time apart;
-* owns the rest itself, by a claim *below* that of the dead: whoever has taken a record over all the
-  same has the better claim, and the two meet at the record's home (:mod:`ring.records.homes`);
+* owns the rest itself, by a claim *below* that of the dead: a broker that has taken a record over
+  all the same has the better claim, and the two meet at the record's home
+  (:mod:`ring.records.homes`);
 * keeps its copies, and asks again, as long as nobody answers or it has no room to own them.
 
 Departs from the paper (004, section 3.2), where the neighbours of the dead have all its backups.

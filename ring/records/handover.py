@@ -6,7 +6,8 @@ the record. An offer whose answer does not come in time is overtaken by a later 
 owner's, so that nobody can accept it later for good.
 
 A broker that leaves hands over everything first, to the brokers beside it, and to those beyond
-where these leave too. What it cannot hand over in time is taken over from its backups.
+where these leave too. Others take over from its backups the records that it cannot hand over in
+time.
 
 Departs from the paper, which knows no leave that hands over: its records would be without an owner
 until they are taken over.
@@ -93,7 +94,7 @@ class Handover:
             self._send(key, with_body=True)
 
     def withdraw(self, key: str) -> None:
-        """The record is dropped: whoever has taken up our offer owns it no more, and forgets it."""
+        """The record is dropped: a taker of our offer owns it no more, and forgets it."""
         pending, own = self.pending.pop(key, None), self._backups.own.get(key)
         if pending is not None and own is None:
             self.on_weight(-pending.weight)  # its copies reached us before its answer

@@ -5,12 +5,13 @@ each other out when the rings merge (:mod:`ring.records.replicas`). But while th
 brokers join and die in both, and each death may move the record on: in the end no common neighbour
 knows both claims.
 
-A claim keeps the place of the record's first owner, its *home*, through all take-overs. Whoever
-owns records whose home is not its own place tells the member nearest to that, slowly and for ever,
-by a route over links and chords (:class:`~ring.wire.record_messages.Claims`). There a claim meets
-that of the first owner, if it is alive, and else those of the other heirs, which are remembered for
-that. What arrives by a route is hearsay, so nobody loses a record by it: the better claim's owner
-is asked to speak up (:class:`~ring.wire.record_messages.Dispute`), as everywhere.
+A claim keeps the place of the record's first owner, its *home*, through all take-overs. A broker
+that owns records whose home is not its own place tells the member nearest to that, slowly and for
+ever, by a route over links and chords (:class:`~ring.wire.record_messages.Claims`). There a claim
+meets that of the first owner, if it is alive, and else those of the other heirs, which are
+remembered for that. A message that arrives by a route is hearsay, so nobody loses a record by it:
+the better claim's owner is asked to speak up (:class:`~ring.wire.record_messages.Dispute`), as
+everywhere.
 
 Where nobody ever died or handed over, nothing is sent. Departs from the paper (004, section 3.2),
 which knows no partitions of the ring: the home is this project's.

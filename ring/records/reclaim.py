@@ -4,8 +4,8 @@ It lost its place: it was taken for dead, or gave the place up for another one. 
 around it may have taken its records over, and it may stand far from them now, where no common
 neighbour would notice that a record has two owners. So it owns nothing until it has asked: a record
 that another one has claimed is lost, the others it claims anew under the next epoch, and those
-asked leave them alone. Who cannot be reached is asked again later, for a bounded time; should it
-have a better claim after all, the record is lost then.
+asked leave them alone. A broker that cannot be reached is asked again later, for a bounded time;
+should it have a better claim after all, the record is lost then.
 
 Asked are its neighbours of before, and those that stand around its old place now: the answers name
 brokers nearer to that, so the question finds its way there from wherever it begins.

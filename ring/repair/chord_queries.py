@@ -94,9 +94,9 @@ class ChordQueries:
 
         The link to one that was pinged last time and has not answered is closed. That goes for the
         chords of others to us as well, and for those that hold us alone for a ring neighbour: a
-        death is told to those that the dead broker's backup names, and who was linked too late to
-        stand in it would keep the link for ever. Of the two ends of a link, what the first sends
-        serves the other, so it costs hardly more pings.
+        death is told to those that the dead broker's backup names, and a broker that was linked too
+        late to stand in it would keep the link for ever. Of the two ends of a link, what the first
+        sends serves the other, so it costs hardly more pings.
         """
         before, self._refreshed_at = self._refreshed_at, self._core.now
         pinged, self._pinged = self._pinged, set()

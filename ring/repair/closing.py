@@ -2,10 +2,10 @@
 (paper 004, section 3.4.1).
 
 A and C, the brokers beside the dead B, become neighbours by what :mod:`ring.circle.neighbourhood`
-computes. What is left to do is to tell: the brokers around, who have B in a pointer, and the
-holders of links to B, whom A and C divide between them, from the list that
-:mod:`ring.repair.link_backups` keeps for that purpose. Who tells a holder is also the heir it is to
-route to, so that one link serves for both. The cost is O(degree(B)) messages.
+computes. Then A and C have to tell the others: the brokers around, who have B in a pointer, and
+the holders of links to B, whom A and C divide between them, from the list that
+:mod:`ring.repair.link_backups` keeps for that purpose. The broker that tells a holder is also the
+heir it is to route to, so that one link serves for both. The cost is O(degree(B)) messages.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ class DeadRuns:
         """Set what makes no difference to what follows to one value, for exploration of states.
 
         The dead are neither waited for nor linked, whether they were refused or silent or not; only
-        the two nearest of a row are looked at for themselves. Who is under suspicion is waited for,
+        the two nearest of a row are looked at for themselves. This broker waits for suspected ones,
         refused or not.
         """
         hood = self._neighbourhood

@@ -273,7 +273,7 @@ Trail = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=MAX_ROUTE_HOPS + 
 
 
 class Route(Message, frozen=True):
-    """Find the broker ``uid`` at ``target``, or without a uid whoever is nearest to it.
+    """Find the broker ``uid`` at ``target``, or without a uid the nearest one to it.
 
     The way it came is on it, so that brokers on the way keep nothing: ``trail`` are the brokers on
     the path, origin first, and ``tried`` those that were dead ends.

@@ -32,7 +32,7 @@ HolderUids = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=4)]
 class Entry(msgspec.Struct, frozen=True, array_like=True):
     """A claim to a record, and what it holds now.
 
-    Whoever keeps no copy is told the claim alone: ``version`` and ``content`` are 0.
+    A broker that keeps no copy is told the claim alone: ``version`` and ``content`` are 0.
     """
 
     key: RecordKey
@@ -163,7 +163,7 @@ class ReclaimAnswer(Message, frozen=True):
 
 
 class Claims(Message, frozen=True):
-    """``owner`` owns these records, whose place is ``home``; passed on to who is nearest to it."""
+    """``owner`` owns these records, whose place is ``home``; passed on to the nearest to it."""
 
     owner: Peer
     entries: Entries

@@ -3,7 +3,7 @@
 
 The sender names the whole path, so those on it keep no state: each checks that the message comes
 from the broker before it on the path, and passes it to the one behind it if it is linked to that
-one. What is passed on is not decoded on the way. No path holds a broker twice or more than
+one. Brokers on the way do not decode it. No path holds a broker twice or more than
 :data:`~ring.wire.messages.MAX_PATH` brokers, so nothing goes in circles.
 """
 

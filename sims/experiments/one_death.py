@@ -1,8 +1,8 @@
 """What one death costs a ring in which nothing else happens: all messages with it, less without.
 
 The same ring runs twice, with and without the death. So that the two runs differ in nothing else,
-messages take as long each time, and each broker draws the same number whenever it draws one: else
-whoever draws once more because of the death would do all that is periodic at other times.
+messages take as long each time, and each broker draws the same number whenever it draws one: else a
+broker that draws once more because of the death would do all that is periodic at other times.
 """
 
 from __future__ import annotations

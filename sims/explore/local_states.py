@@ -1,8 +1,8 @@
 """The states of single brokers, by number.
 
-What one broker does on one input depends on its state alone. So its states are numbered, and what
-follows from (state, input) is remembered: the same step is computed once, however many states of
-the whole world it is part of.
+The reaction of one broker to one input depends on its state alone. So its states are numbered, and
+what follows from (state, input) is remembered: the same step is computed once, however many states
+of the whole world it is part of.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ A step concerns few brokers and links, and finds each of them in the same condit
 So the world is taken apart into *cells*: each broker by itself, and what each has of each other one
 (whether it is linked to it, and what is under way from it). The conditions of a cell are numbered,
 and a state of the world is those numbers put into one integer. A step is carried out once for each
-condition of the cells that it looks at (:attr:`sims.explore.world.UntimedWorld.touched`). What it
-adds to the state is remembered, and is the same wherever they are so again.
+condition of the cells that it looks at (:attr:`sims.explore.world.UntimedWorld.touched`). The
+change of the state is remembered, and is the same wherever they are so again.
 """
 
 from __future__ import annotations

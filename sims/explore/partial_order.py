@@ -9,18 +9,18 @@ the first of them. Only those are tried then; where none is found, everything is
 are never left out by themselves.
 
 Every order of the whole is one of those tried but for swaps of neighbours that commute, so all
-states at rest are come to. What is checked on the way is not lost either: a delivery that changes a
-best successor, of which Zave's invariants speak, is dependent on all others that do, wherever they
-are, and on all actions; a death is confirmed in any order or none; and a swap by way of a broker's
-state that is wrong by itself is none.
+states at rest are come to. Checks on the way are not lost either: a delivery that changes a best
+successor, of which Zave's invariants speak, is dependent on all others that do, wherever they are,
+and on all actions; a death is confirmed in any order or none; and a swap by way of a broker's state
+that is wrong by itself is none.
 
-What may happen is taken from what was ever seen to happen, here or in a swap. This is too little at
-first. So at the end all sets are tried again with what is known by then, and the states whose set
-does not hold are gone on from anew, until nothing more is learned. Then, by induction over the
-states from the last to the first: behind the first delivery of a set all that can happen is known;
-a step at another broker happens as well before it, and what comes to the same broker is tried out
-both before and behind it. The induction needs states in an order, so of those that lead round in a
-circle each is gone on from with everything.
+The possible steps are those that were ever seen, here or in a swap. This is too little at first. So
+at the end all sets are tried again with what is known by then, and the states whose set does not
+hold are gone on from anew, until nothing more is learned. Then, by induction over the states from
+the last to the first: behind the first delivery of a set all that can happen is known; a step at
+another broker happens as well before it, and what comes to the same broker is tried out both before
+and behind it. The induction needs states in an order, so of those that lead round in a circle each
+is gone on from with everything.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class PartialOrderReduction:
         return True
 
     def _hope(self, state: State, channel: Channel) -> tuple[int, bool, Channel]:
-        """What leads to nothing else comes first: it is likely to commute."""
+        """Steps that lead to nothing else come first: they are likely to commute."""
         at = channel.target
         did = self.commutation.react(at, state.brokers[at], event_of(self.world, state, channel))
         return len(did.items), did.after != state.brokers[at], channel

@@ -2,8 +2,8 @@
 
 Each step hands one broker one thing: the next message of a channel (channels are first in, first
 out), or the word that another broker is there or gone, which comes over the same channel, behind
-what that one has sent. What a broker does depends on its state, on what it is given and on the
-time alone, so it is computed once for each of these and remembered.
+what that one has sent. The deeds of a broker depend on its state, its input and the time alone, so
+they are computed once for each of these and remembered.
 """
 
 from __future__ import annotations

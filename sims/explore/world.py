@@ -1,14 +1,13 @@
 """A small world without time, whose every state can be kept, compared and gone on from.
 
-A driver of the machines, for :mod:`sims.explore.explorer`. What happens is split into
-steps that may come in any order: the next thing of one channel arrives (channels are first in,
-first out, as TCP makes them, and independent of one another), something is done to a broker, a
-timer runs out early. The clock stands still meanwhile: everything happens faster than any timer,
-except those that are let run out on purpose. :meth:`UntimedWorld.pass_time` then lets time pass,
-in a fair order.
+A driver of the machines, for :mod:`sims.explore.explorer`. A course is split into steps that may
+come in any order: the next thing of one channel arrives (channels are first in, first out, as TCP
+makes them, and independent of one another), something is done to a broker, a timer runs out early.
+The clock stands still meanwhile: everything happens faster than any timer, except those that are
+let run out on purpose. :meth:`UntimedWorld.pass_time` then lets time pass, in a fair order.
 
-What the machines do is computed once for each of their states (:mod:`sims.explore.local_states`),
-except while time passes: then they run on by themselves.
+The reactions of the machines are computed once for each of their states
+(:mod:`sims.explore.local_states`), except while time passes: then they run on by themselves.
 """
 
 from __future__ import annotations
@@ -179,7 +178,7 @@ class UntimedWorld:
             self._put(state, Channel("link", dead, at), Closed.LOST)
 
     def _vanish(self, state: State, at: int) -> None:
-        """What was under way to a dead broker is lost, and so are its links."""
+        """Frames under way to a dead broker are lost, and so are its links."""
         self.touched |= dict.fromkeys((other, at) for other in range(len(self.nodes)))
         for channel in [channel for channel in state.channels if channel.target == at]:
             del state.channels[channel]

@@ -1,4 +1,4 @@
-"""The adversary: it watches what brokers say, and crashes whoever is in the middle of something."""
+"""The adversary: it watches what brokers say, and crashes a broker in the middle of something."""
 
 from __future__ import annotations
 

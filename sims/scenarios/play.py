@@ -122,9 +122,9 @@ def run_id(name: str, scenario: Scenario, seed: int, inputs: Inputs = NO_INPUTS)
 def _parameters(scenario: Scenario, inputs: Inputs) -> str:
     """Return what a scenario says beyond what has columns of its own, as JSON, named as by --set.
 
-    What is as if it were left out is left out: a new key that is not used makes no other run. Files
-    stand there with a digest of their content, and so does the version of chordal: what differs
-    in these does not belong to one experiment.
+    Keys that change nothing are left out: a new key that is not used makes no other
+    run. Files stand there with a digest of their content, and so does the version of chordal: what
+    differs in these does not belong to one experiment.
     """
     told = {
         key: value

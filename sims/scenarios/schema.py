@@ -151,7 +151,7 @@ class SessionChurn(Part, tag="sessions", tag_field="kind", kw_only=True, frozen=
     leave_share: Annotated[Share, _doc("share that leaves in good order; others die")] = 0.0
     crash_mode: Annotated[CrashMode, _doc("how the others die")] = CrashMode.POWER
     at_s: Annotated[Seconds, _doc("when it begins")] = 0.0
-    replace: Annotated[bool, _doc("whoever goes is replaced by a newcomer at once")] = True
+    replace: Annotated[bool, _doc("a broker that goes is replaced by a newcomer at once")] = True
 
 
 class PoissonArrivals(Part, tag="arrivals", tag_field="kind", kw_only=True, frozen=True):
@@ -301,7 +301,7 @@ class Middle(StrEnum):
 
 
 class Adversary(Part, tag="adversary", tag_field="kind", kw_only=True, frozen=True):
-    """Whoever is in the middle of a join, a repair or a merge dies."""
+    """Brokers in the middle of a join, a repair or a merge die."""
 
     during: Annotated[
         tuple[Middle, ...], Meta(description="of what", min_length=1, max_length=3)

@@ -57,7 +57,7 @@ def heirs(seed: int) -> list[str]:
 
 
 def followed(seed: int) -> list[str]:
-    """Brokers join and die, and copies follow them: whoever dies later, no record is lost."""
+    """Brokers join and die, and copies follow them: no record is lost by a later death."""
     ring = RecordRing.warm(8, seed, 2)
     keys = ring.put_everywhere(2)
     for _ in range(4):

@@ -1,7 +1,7 @@
 """Stories of units that stay as they are: what is promised of events between them.
 
 Twelve brokers with a limit of 3 are four clusters in two super-clusters. Nothing fails, so each
-event has exactly the places to go to that ``docs/hierarchy.md`` gives it.
+event has exactly the places to go to that ``docs/unit-events.md`` gives it.
 """
 
 from __future__ import annotations

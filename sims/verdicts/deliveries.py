@@ -2,11 +2,11 @@
 
 The oracle of whole brokers. It is told what publishers publish, what subscribers get, and what was
 done to the network; it knows the promises of ``docs/reliability.md``. An event that a subscriber
-did not get is lost; where an :class:`Excuse` covers it that is allowed, and else a finding. What
-comes twice or after a later event of its publisher is a finding, whatever happened.
+did not get is lost; where an :class:`Excuse` covers it that is allowed, and else a finding. An
+event that comes twice, or after a later event of its publisher, is a finding, whatever happened.
 
-What is old enough is judged while the run goes on (:meth:`Deliveries.settle`), told to whoever
-writes it down, and forgotten, so that memory does not grow with the length of a run.
+Events that are old enough are judged while the run goes on (:meth:`Deliveries.settle`), told to the
+writer of rows, and forgotten, so that memory does not grow with the length of a run.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class Survivors:
     def separated(self, some: Iterable[str], others: Iterable[str], at: Nanos) -> Span:
         """Nothing passes between these brokers from now on, until the span ends that is returned.
 
-        What joins later belongs to neither part.
+        A broker that joins later belongs to neither part.
         """
         span = Span(at)
         self._apart.append((frozenset(some), frozenset(others), span))

@@ -1,4 +1,4 @@
-"""A client's user that keeps all that the client is told, for whoever looks at single events."""
+"""A client's user that keeps all that the client is told, for tests that look at single events."""
 
 from __future__ import annotations
 

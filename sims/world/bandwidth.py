@@ -1,6 +1,6 @@
 """How long bytes take to leave: each way between two hosts carries so many in a second.
 
-What is sent while earlier bytes are leaving waits behind them, so a loaded link is late.
+Frames that are sent while earlier bytes are leaving wait behind these, so a loaded link is late.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A whole broker in virtual time: control machine, links, events and clients.
 
-The second driver of :class:`ges.stack.Stack`, beside :mod:`ges.broker` on trio. What a broker is
-made of is the same code; here is what :mod:`ges.broker.parts`, ``ges.broker.upper`` and
+The second driver of :class:`ges.stack.Stack`, beside :mod:`ges.broker` on trio. The parts of a
+broker are the same code; here is what :mod:`ges.broker.parts`, ``ges.broker.upper`` and
 :mod:`overlay.driver` do around it. Not modelled: certificates, rules of access, limits, and queues
 that hold readers back.
 """

@@ -1,10 +1,11 @@
 """Pings and questions to chords that are answered at the moment at which they are asked.
 
 An example: A asks all its chords for theirs, every ten seconds or so. Each of them names whom it
-named before. What changes is when both ends have heard each other, and perhaps the ranks that A
-counts. :class:`Answers` looks the answers up where they are, and notes at both ends what a message
-and its answer would have changed there, with the times at which these would have come. It does so
-only if nothing is amiss between the two: else there are messages, as in any world.
+named before. The answer changes no more than the times at which both ends have heard each other,
+and perhaps the ranks that A counts. :class:`Answers` looks the answers up where they are, and notes
+at both ends what a message and its answer would have changed there, with the times at which these
+would have come. It does so only if nothing is amiss between the two: else there are messages, as in
+any world.
 
 Something else that happens at either end while they would have been under way, a millisecond or so,
 sees them as having come already.

@@ -22,7 +22,7 @@ class Clock(Protocol):
 class SkewedClock:
     """Counts more or fewer seconds than pass; it never jumps.
 
-    What was asked for before :meth:`run_at` happens when it would have.
+    Deadlines from before a :meth:`run_at` come when they would have come without it.
     """
 
     def __init__(self, true: Clock) -> None:

@@ -2,7 +2,7 @@
 
 A world is millions of objects that live as long as the run does. Python's collector looks through
 all of them again whenever they have grown by a quarter, and finds nothing: in a ring of 16384
-brokers that took a third of the time. What a run throws away is freed by its reference counts.
+brokers that took a third of the time. Reference counts free the objects that a run throws away.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A connection of the simulator: the queue of frames before a byte stream.
 
 It is :class:`overlay.net.connection.Connection` without trio: the queues, what is sent next, and
-what becomes of too much are in the same :class:`~overlay.queues.outbox.Outbox`. What that class
-says of closing holds here as well.
+what becomes of too much are in the same :class:`~overlay.queues.outbox.Outbox`. The rules of that
+class about closing hold here as well.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@
   machine without power, or one that is cut off, does not answer.
 * Bytes of one stream arrive in order; those of one turn arrive together. The kernel takes a
   :data:`SOCKET_BYTES` at most that the other end has not read.
-* Who closes, or is killed, has sent what its kernel has been given: the end comes behind that.
+* A process that closes, or is killed, has sent what its kernel has been given: the end comes behind
+  that.
 * Two processes can be cut off from each other (:class:`Cut`). A process that stands still reads
   nothing, and finds all that has come when it goes on.
 """
@@ -309,7 +310,7 @@ class Network:
         on_open: Callable[[Socket], None],
         on_refused: Callable[[], None],
     ) -> None:
-        """Connect to whoever is at ``url``; neither is called where nobody answers."""
+        """Connect to the broker at ``url``; neither is called where nobody answers."""
         target = self._by_url.get(url)
         if target is None or self.is_cut(caller, target):
             return

@@ -1,8 +1,7 @@
 """A world of brokers in virtual time: the second driver of the machines, beside trio's.
 
-What is to happen is in a :class:`~sims.world.timeline.Timeline`, so that the same seed gives the
-same run in any process. What a connection does is modelled as TCP does it to the machines in
-production:
+Future steps are in a :class:`~sims.world.timeline.Timeline`, so that the same seed gives the same
+run in any process. Connections are modelled as TCP is for the machines in production:
 
 * making a link takes two round trips, and both ends ask their machine whether it admits the other;
 * a call between two that are linked is refused, unless it is to replace that very link;
@@ -77,7 +76,7 @@ class Host:
 class Pipe:
     """One link; ``last`` is the latest arrival by sender, to keep messages in order.
 
-    What the ``silenced`` senders send is lost, for as long as the wire exists: messages on one
+    Messages of the ``silenced`` senders are lost, for as long as the wire exists: messages on one
     link arrive in order or not at all, so one that has lost some cannot go on.
     """
 
@@ -91,7 +90,7 @@ class Pipe:
 class World(Timeline):
     """Runs many machines. ``on_fact`` and ``on_sent`` are told what they say and send.
 
-    What they send is a message on a link that there is, or an attempt to make one.
+    They send a message on a link that there is, or an attempt to make one.
     """
 
     def __init__(self, latency: Latency) -> None:

@@ -167,7 +167,7 @@ def _ends(name: str, draws: Reals) -> dict[str, float | None]:
 def _effect(value: Counts, base: Counts) -> float:
     """Return Cliff's delta: values in one bucket count as equal.
 
-    What is not over counts as longer than all that is.
+    An open repair counts as longer than all that are over.
     """
     numbers = sorted({*_ended(value), *_ended(base)})
     mine, theirs = (

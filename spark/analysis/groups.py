@@ -50,7 +50,7 @@ class Grouped(msgspec.Struct, frozen=True, kw_only=True):
 def settings(parameters: str | None) -> dict[str, str]:
     """Return the settings in a run's parameters, nested ones with dots: ``faults.0.share``.
 
-    What is no JSON object is one setting without a name.
+    A text that is no JSON object is one setting without a name.
     """
     if parameters is None:
         return {}

@@ -50,7 +50,7 @@ def bounds(exact: Iterable[CellQuantiles]) -> list[Bound]:
 def outliers(incidents: DataFrame, runs: DataFrame, bounds: DataFrame) -> DataFrame:
     """Return rows of :class:`KeyedOutlier`: the slowest of each cell, and of these the slowest.
 
-    What was not repaired comes first. ``runs`` are rows of ``recovery.KeyedRun``.
+    Failures that were not repaired come first. ``runs`` are rows of ``recovery.KeyedRun``.
     """
     total = fn.coalesce("repaired_ns", "duration_ns") - fn.col("failed_ns")
     slow = (

@@ -107,7 +107,7 @@ def bucket_of(value: float) -> int:
 def buckets(measured: DataFrame, *more: str) -> DataFrame:
     """Return rows of :class:`Bucket` from those of ``recovery.Measured``, and by ``more`` columns.
 
-    What is in ``recovery.CURVE`` is counted by the millisecond, and not by unit.
+    Measures in ``recovery.CURVE`` are counted by the millisecond, and not by unit.
     """
     is_curve = fn.col("measure") == CURVE
     place = fn.when(is_curve, fn.ceil(fn.col("value") / NS_PER_MS)).otherwise(bucket("value"))

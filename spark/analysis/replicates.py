@@ -5,7 +5,7 @@ incidents of each: incidents of one run share its ring and its luck, and to draw
 would give intervals that are too narrow. Two cells with the same seeds are drawn alike, so what
 they have in common cancels when they are compared.
 
-Spark reduces each seed to counts in buckets (``quantiles``). What is left is, for each cell, the
+Spark reduces each seed to counts in buckets (``quantiles``). The rest is, for each cell, the
 product of a matrix of draws and one of counts. No built-in does that, so numpy does it: here, or on
 the executors if there are many buckets. A replicate interpolates as the estimate does (``ranks``).
 Within a bucket values are taken to be spread evenly; how far that is off for the data themselves is

@@ -1,4 +1,4 @@
-"""What an analysis finds: rows of small tables. ``docs/recovery.md`` explains each number."""
+"""Rows of small tables that an analysis finds; ``docs/recovery-numbers.md`` explains them."""
 
 from __future__ import annotations
 

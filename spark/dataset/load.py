@@ -1,8 +1,8 @@
 """Loading a data set: checked tables, whichever mix of files they come from.
 
 A data set in a folder has been looked at before (``files``), file by file. One at a URL that Spark
-alone understands (``hdfs://...``, ``s3a://...``) is never opened here. What must hold of rows
-(``rules``) is checked in Spark, in one aggregation a table, whichever door they come through.
+alone understands (``hdfs://...``, ``s3a://...``) is never opened here. Spark checks the rules of
+rows (``rules``), in one aggregation a table, whichever door they come through.
 """
 
 from __future__ import annotations

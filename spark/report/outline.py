@@ -1,7 +1,7 @@
 """A report as a list of blocks, written as HTML and as Markdown: both say the same.
 
-A block is a heading, a paragraph, a list, three numbers, a table or a figure. What is in the data
-is text: it cannot become markup.
+A block is a heading, a paragraph, a list, three numbers, a table or a figure. Texts from the data
+stay text: they cannot become markup.
 """
 
 from __future__ import annotations

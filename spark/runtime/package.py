@@ -46,7 +46,7 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def is_handed_over() -> bool:
-    """Tell whether the executors have an archive already: whoever started this gave it to Spark."""
+    """Tell whether the executors have an archive already: the caller gave it to Spark."""
     return any(Path(place).name == ARCHIVE for place in sys.path)
 
 

@@ -5,7 +5,7 @@ Three worlds, one call:
 * nothing said: Spark runs in this machine's cores, over loopback, quietly, in a temporary folder,
   whatever variables the surroundings have set for another Spark;
 * ``master`` given: the driver runs here and the executors on that cluster;
-* ``SPARK_REMOTE`` set, or started by ``spark-submit``: whoever did that has decided everything.
+* ``SPARK_REMOTE`` set, or started by ``spark-submit``: the caller has decided everything.
 """
 
 from __future__ import annotations
@@ -262,8 +262,8 @@ def _build(builder: SparkSession.Builder) -> SparkSession:
 def _say_nothing_of_the_end(session: SparkSession) -> None:
     """Keep Spark's server of accumulators from printing a stack when the JVM is gone.
 
-    Once a job has run in Python the JVM has a connection to it. What waits for an answer of the JVM
-    fails as well, and is told in our words.
+    Once a job has run in Python the JVM has a connection to it. A call that waits for the JVM fails
+    as well, and is told in our words.
     """
     server = session.sparkContext._accumulatorServer
     print_stack = server.handle_error
@@ -335,7 +335,7 @@ def _stop_jvm(
 ) -> None:
     """Stop the session and the JVM behind it, so that its temporary folder can go.
 
-    Who has interrupted it does not want to wait until it has stopped in good order.
+    A user who has interrupted it does not want to wait until it has stopped in good order.
     """
     # Only here may the context be touched: a session on a cluster of others has none.
     from pyspark import SparkContext

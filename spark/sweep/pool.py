@@ -53,7 +53,7 @@ class Pool:
     def run(self, cells: Sequence[Cell], told: Callable[[Progress], None]) -> tuple[Outcome, ...]:
         """Run ``cells``, begun in this order; return what became of each, as they ended.
 
-        Whoever interrupts it has nothing running afterwards.
+        After an interrupt nothing of it runs.
 
         Raises:
             PySparkException: Spark itself is gone.

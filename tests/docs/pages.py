@@ -1,4 +1,4 @@
-"""A page of the tutorial or of a how-to, as what is to be run and what is to be seen.
+"""README, the tutorial or a how-to, as what is to be run and what is to be seen.
 
 Blocks are fenced. ``sh`` is run by a shell, one for the page. ``python NAME`` is saved as that
 file. ``text`` is what the block before it prints, sooner or later; ``...`` in it stands for

@@ -1,4 +1,4 @@
-"""The tutorial and the how-tos, followed with real processes."""
+"""README, the tutorial and the how-tos, followed with real processes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tests.docs.pages import blocks, moved, pattern, ports_in
 from tests.docs.session import ROOT, session
 
 DOCS = ROOT / "docs"
+README = ROOT / "README.md"
 HOWTOS = sorted((DOCS / "howto").glob("*.md"))
 QUICK = ("add", "monitor")  #: these take some seconds, and the others longer
 WITH_SPARK = ("experiment",)
@@ -37,6 +38,11 @@ def follow(page: Path, folder: Path) -> None:
 
 
 @live
+def test_the_quick_start(tmp_path: Path) -> None:
+    follow(README, tmp_path / "here")
+
+
+@live
 def test_the_tutorial(tmp_path: Path) -> None:
     follow(DOCS / "tutorial.md", tmp_path / "here")
 
@@ -54,8 +60,8 @@ def test_a_how_to(page: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_not_run_says_why_and_little_is_not() -> None:
-    pages = [DOCS / "tutorial.md", *HOWTOS]
-    assert len(pages) == 8
+    pages = [README, DOCS / "tutorial.md", *HOWTOS]
+    assert len(pages) == 9
     for page in pages:
         found = list(blocks(page))
         commands = [block for block in found if block.kind != "text"]

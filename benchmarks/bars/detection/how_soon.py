@@ -168,7 +168,7 @@ def _kill_apart(ring: Ring, count: int, mode: CrashMode, span: Nanos) -> dict[st
 def _whole_periods(seconds: float, config: RingConfig) -> Nanos:
     """Return ``seconds`` or a little more: in whole periods, as only so any phase is as likely.
 
-    Who starts at one moment also beats at one.
+    Brokers that start at one moment also beat at one.
     """
     return math.ceil(seconds * NANOS_PER_SECOND / config.heartbeat_ns) * config.heartbeat_ns
 

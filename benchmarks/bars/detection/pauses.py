@@ -18,7 +18,7 @@ from ring.wire.messages import Member
 
 
 class NaiveDetector(Detector):
-    """Suspects whoever it has not heard for long enough, whatever the reason."""
+    """Suspects a broker that it has not heard for long enough, whatever the reason."""
 
     def forgive_pause(self, now: Nanos) -> None:
         """Forgive nothing: deadlines stay where they are, however long this process stood still."""

@@ -1,12 +1,12 @@
 """A process that stands before brokers' ports and can cut the link between any two of them.
 
 Each broker advertises the port of a proxy here instead of its own. A proxy reads the greeting with
-which every connection begins, and so knows which two brokers a connection belongs to, whoever of
-them called. A pair can be cut in two ways:
+which every connection begins, and so knows which two brokers a connection belongs to, whichever
+of the two has called. A pair can be cut in two ways:
 
 * ``closed``: its connections break at once, and new ones break after their greeting;
-* ``dark``: nothing comes through any more, but nothing is closed. What was under way comes through
-  when the link is mended, as TCP does after an outage of the network.
+* ``dark``: nothing comes through any more, but nothing is closed. Bytes that were under way come
+  through when the link is mended, as with TCP after an outage of the network.
 
 Commands come as JSON lines on stdin, each is answered by a line on stdout; end of input ends it::
 

@@ -1,7 +1,7 @@
 """One end of :mod:`benchmarks.speed.links.express`: ``python -m ... ROLE URL [CLASS EVENTS]``.
 
 In the world these ends are on machines of their own. Here they share the processors with the
-brokers, and who waits for a processor is not what is measured. So the probes go before all others,
+brokers, and waits for a processor are not what is measured. So the probes go before all others,
 where the system permits it, and the load takes what the far broker leaves.
 """
 

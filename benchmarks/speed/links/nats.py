@@ -1,7 +1,7 @@
 """nats-server and nats-py, its usual client for Python: where they are, and how they are started.
 
-They are no dependency of this project. Whoever wants the comparison names an interpreter that can
-import ``nats``; ``nats-server`` is on the PATH or beside that interpreter.
+They are no dependency of this project. A user that wants the comparison names an interpreter that
+can import ``nats``; ``nats-server`` is on the PATH or beside that interpreter.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ async def _hops(topology: Topology, clients: Clients) -> dict[int, int]:
     """Return how many brokers events pass to each measuring subscriber, once that is as stated.
 
     Among links that cost nothing by the papers' matrix measured costs decide, and these take some
-    seconds to come to rest. What is found in the end is returned, as stated or not.
+    seconds to come to rest. The hops found in the end are returned, as stated or not.
     """
     found: dict[int, int] = {}
     for number in range(LOOKS):

@@ -73,7 +73,7 @@ def topic(match: int, value: int) -> str:
 
 
 def topic_filter(match: int, value: int) -> str:
-    """Return the filter of who wants these events."""
+    """Return the filter of a client that wants these events."""
     return f"{_FIRST}/{match}-{value}/+/+"
 
 

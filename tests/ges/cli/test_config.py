@@ -243,9 +243,9 @@ def test_the_page_is_what_the_structs_say() -> None:
     """To write it anew::
 
     python -c "from pathlib import Path; from ges.settings.reference import renewed; \\
-        page = Path('docs/configuration.md'); page.write_text(renewed(page.read_text()))"
+        page = Path('docs/settings.md'); page.write_text(renewed(page.read_text()))"
     """
-    text = (ROOT / "docs" / "configuration.md").read_text()
+    text = (ROOT / "docs" / "settings.md").read_text()
     assert text == renewed(text)
 
 
