@@ -1,9 +1,9 @@
 """Who wants the events of a topic, and by which subscriptions.
 
-Matching finds a holding once, however many subscriptions share it. Who wants a topic is remembered,
-and mended when a filter changes that matches the topic: only the row of the client whose filter it
-is is made anew. So neither the number of filters that others have nor how often they change them
-costs the events of a topic much.
+Matching finds a holding once, however many subscriptions share it. The clients that want a topic
+are remembered, and mended when a filter changes that matches the topic: only the row of the client
+whose filter it is is made anew. So neither the number of filters that others have nor how often
+they change them costs the events of a topic much.
 
 A client that has gone is not sought in all that is remembered: its rows lead nowhere from then on,
 and are left out when the topic is mended.

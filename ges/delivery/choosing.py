@@ -8,9 +8,9 @@ Costs are told in buckets, each 1.5 times the one before, so two paths that diff
 that count as equal: measurements that waver would decide between them else.
 
 Where no broker of the cluster has members, the nearest unit that states the group is chosen, of the
-lowest level at which there is one. Whoever gets the event first in there chooses inside (:meth:
-`Choosing.inside`), by a hash of the event. So all brokers of the unit find the same one: of an
-event that is recalled they know whose it was.
+lowest level at which there is one. The first broker that gets the event in there chooses inside
+(:meth: `Choosing.inside`), by a hash of the event. So all brokers of the unit find the same one: of
+an event that is recalled they know whose it was.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Choosing:
         return found
 
     def assigned(self, run: EventRun, groups: Sequence[Group]) -> Iterator[tuple[EventRun, int]]:
-        """Yield the events, which say who serves each group, and who these are, as a mask.
+        """Yield the events, which say who serves each group, and these brokers as a mask.
 
         They are all one run where only one broker comes into question for each group.
         """

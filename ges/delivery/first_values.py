@@ -1,12 +1,12 @@
 """Retained values to clients that have just subscribed, in pieces.
 
 For example, a client subscribes to ``#`` where brokers retain 30 MiB. It gets 256 KiB at once, and
-more whenever less than 64 KiB wait to be sent to it. What is published meanwhile comes between
-the pieces. A topic's value comes before that topic's news: where news has come since the client
-subscribed, it has had these, and the older value is left out.
+more whenever less than 64 KiB wait to be sent to it. Events that are published meanwhile come
+between the pieces. A topic's value comes before that topic's news: where news has come since the
+client subscribed, it has had these, and the older value is left out.
 
-What a client is to get is listed for one subscription at a time. So who subscribes a thousand times
-and reads nothing has one list, and it counts to the memory that is held for it. Pure.
+The values for a client are listed for one subscription at a time. So who subscribes a thousand
+times and reads nothing has one list, and it counts to the memory that is held for it. Pure.
 """
 
 from __future__ import annotations

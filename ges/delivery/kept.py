@@ -2,9 +2,9 @@
 
 Subscriber S is attached to broker B, and B freezes. S finds that out after a second or so, and
 attaches to broker C. C keeps what it has delivered meanwhile, and gives S what that one has missed
-(:mod:`ges.delivery.replays`). What went to B alone is fetched from the brokers where it was
-published, and comes first (:mod:`ges.delivery.past`). Where events go to all brokers by arcs of the
-ring, C has had all of it itself.
+(:mod:`ges.delivery.replays`). Events that went to B alone are fetched from the brokers where they
+were published, and come first (:mod:`ges.delivery.past`). Where events go to all brokers by arcs of
+the ring, C has had all of it itself.
 
 Events are kept in the order in which this broker delivered them, or would have. They are kept by
 the run, as references into the bytes that were read: nothing is copied or unpacked when they pass.

@@ -1,9 +1,9 @@
 """What clients have missed that have moved here, fetched from the brokers where it was published.
 
 Subscriber S was attached to broker B, which has died, and comes here. This broker has not had what
-was for S: it was sent to B. But whoever published it keeps it for a while
-(:mod:`ges.order.recall`). So when the subscriptions of S are active here, all brokers are asked
-for what they have published of late that S wants. What comes goes to S in its publishers' order,
+was for S: it was sent to B. But the broker where it was published keeps it for a while
+(:mod:`ges.order.recall`). So when the subscriptions of S are active here, all brokers are asked for
+what they have published of late that S wants. The answers go to S in the order of their publishers,
 then what this broker has kept itself, then what comes now (:mod:`ges.delivery.replays`).
 
 Members of the cluster are asked one by one, and each says how many events are to come. Where there
@@ -15,7 +15,7 @@ A broker that was off the ring for a moment asks in the same way for what its ow
 goes the way of all events, so that clients have each once, and in order.
 
 Clients of one broker come together, so there is one question for all that wait: one *round* at a
-time. Whoever does not answer within 2 s is not waited for. Pure.
+time. The broker waits for no answer longer than 2 s. Pure.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ and is served as all clients are. There is nothing between the last kept event a
 that comes, and no event in both.
 
 Where a client reads so slowly that kept events are forgotten before it gets to them, it is served
-from then on with what comes, and has missed the events in between (``replays_overrun``). What was
-fetched from others is held until all for whom it was have read it. Where that is too much, those
-that have had it for longest get no more of it. Pure.
+from then on with what comes, and has missed the events in between (``replays_overrun``). Events
+that were fetched from others are held until all clients that they are for have read them. Where
+that is too much, those that have had it for longest get no more of it. Pure.
 """
 
 from __future__ import annotations

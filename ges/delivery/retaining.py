@@ -52,8 +52,8 @@ class Retaining:
     def why_not(self, run: EventRun, source: Source, most: int = MAX_VALUES) -> str | None:
         """Return why an event of a client cannot be retained, or None.
 
-        ``source``: of the client; ``most``: values beyond which none is added. What clears a topic
-        is kept for a while, too.
+        ``source``: of the client; ``most``: values beyond which none is added. An event that clears
+        a topic is kept for a while, too.
         """
         return self.values.why_not(run, source, most) if run.head.retain else None
 

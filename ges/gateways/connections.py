@@ -31,7 +31,7 @@ def claims_of(nodes: Iterable[int], edges: Iterable[tuple[int, UnitEdge]], silen
     """Return what other units say of their normal links.
 
     ``edges``: each with the unit that has told of it; ``silent``: units that have told nothing, as
-    a mask. Who tells of so many links that some may be left out counts as silent too.
+    a mask. A unit that tells of so many links that some may be left out counts as silent too.
     """
     told: dict[int, Counter[int]] = {node: Counter() for node in nodes}
     size: Counter[int] = Counter()

@@ -79,7 +79,8 @@ class Loss:
 def losses(before: Connections, after: Connections) -> Iterator[Loss]:
     """Yield each pair of units with fewer links than before, at each level, and how bad it is.
 
-    What is not there any more, or is something else by now, has not lost a connection: it is gone.
+    A unit that is not there any more, or is something else by now, has not lost a connection: it is
+    gone.
     """
     for level in sorted({0, *after.own}):
         had, have = before.at_level(level), after.at_level(level)

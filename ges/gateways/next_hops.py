@@ -139,7 +139,7 @@ class NextHops:
 
     @property
     def nodes(self) -> int:
-        """Return whoever has a link of this class, reached or not, as a mask."""
+        """Return the nodes with a link of this class, reached or not, as a mask."""
         return sum(1 << node for node in self._graph.adjacent)
 
     @property

@@ -2,7 +2,7 @@
 
 Broker 6 finds that its path to 9 leads by 4 and 7. Then the path of 4 to 9 leads by 7, because
 weights never tie (:mod:`ges.gateways.graph`). So every copy of an event follows one tree from its
-source, whoever decides on the way, and a copy for everybody costs n - 1 messages.
+source, whichever broker decides, and a copy for everybody costs n - 1 messages.
 
 The *direction rule* of the papers (Grid Event Service protocols, section 3.2): outward from the
 vertex, levels never decrease. A path to another cluster does not lead back into a broker of this

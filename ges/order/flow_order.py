@@ -13,9 +13,10 @@ the source is asked for the numbers between (:mod:`ges.order.recall`)::
     13          b     held behind 12
     answer: 8           delivered: 8, 9, 12, 13; 10 and 11 were for others
 
-Without an answer after 4 s, what waits is delivered all the same. What the source says that it has
-sent, and has not come half a second later, is asked for again, and once more after one second and
-two: a unit may have changed just now, and the answer went to the address that this broker had then.
+Without an answer after 4 s, what waits is delivered all the same. An event that the source says to
+have sent, and that has not come half a second later, is asked for again, and once more after one
+second and two: a unit may have changed just now, and the answer went to the address that this
+broker had then.
 
 A question names its numbers, so what an answer settles does not depend on what comes meanwhile.
 Questions are returned as data, one batch for each source at a time, and at most 64 batches a second
@@ -24,7 +25,7 @@ for each.
 The first event of a publisher is delivered without a question, unless something has changed here
 less than 3 s ago, or the event is marked: then events before it may be on another way.
 
-What comes twice is dropped here, too.
+An event that comes twice is dropped here, too.
 """
 
 from __future__ import annotations
@@ -140,8 +141,8 @@ class FlowOrdering:
     def shed(self, most: int) -> None:
         """Forget flows until no more than so many bytes are taken, or events wait in all others.
 
-        Those first that nothing is asked about, and of them those longest without an event. What
-        waits in a flow is never lost here; :meth:`bound` says how much that may be.
+        Those first that nothing is asked about, and of them those longest without an event. Events
+        that wait in a flow are never lost here; :meth:`bound` says how much that may be.
         """
         for has_questions in (False, True):
             excess = self.memory - most

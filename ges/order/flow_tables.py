@@ -1,8 +1,8 @@
 """What a broker remembers of each publisher's flow: one sum for the memory budget. Pure.
 
-Whoever may publish, or greets as a broker, can invent publishers, and each takes some memory in
-several tables: which of its events have come, and which of them are delivered. All of them together
-are one pool (:mod:`ges.broker.memory_pools`).
+A client that may publish, or an end that greets as a broker, can invent publishers, and each takes
+some memory in several tables: which of its events have come, and which of them are delivered. All
+of them together are one pool (:mod:`ges.broker.memory_pools`).
 """
 
 from __future__ import annotations

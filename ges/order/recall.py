@@ -5,8 +5,8 @@ are they late, or lost? E asks the source, and the source answers with those of 
 E. E delivers these, and then 9.
 
 The log has references to the runs as they were read, with the set of brokers that each was for. It
-is bounded in time and in bytes, a publisher and in all. What one answer holds is bounded, too: the
-events beyond 64 KiB are only *listed*, with their topics, and the edge asks for those it wants.
+is bounded in time and in bytes, a publisher and in all. One answer is bounded, too: the events
+beyond 64 KiB are only *listed*, with their topics, and the edge asks for those it wants.
 
 A publisher may come from another broker, and go, and come back. Its stay here is a range of
 numbers; of numbers before it the broker knows nothing but who may know (``before``).

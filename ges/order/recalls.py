@@ -1,14 +1,15 @@
 """What a broker asks sources for, and what it answers as a source.
 
 An edge that doubts whether it has had all asks the broker where the events were published
-(:mod:`ges.order.flow_order`), which looks into its log (:mod:`ges.order.recall`). What is asked
-for comes as events for the asker alone; the end of the answer is a message.
+(:mod:`ges.order.flow_order`), which looks into its log (:mod:`ges.order.recall`). The answers come
+as events for the asker alone; the end of the answer is a message.
 
 Of the last events of a publisher no later one raises a doubt. So when a broker has died, each
-source tells all that it has sent events to of late which of them was the last one
-(:class:`Tails`). Whoever lacks it asks.
+source tells all that it has sent events to of late which of them was the last one (:class:`Tails`).
+A broker that lacks it asks.
 
-What is to be sent is returned, as letters (:class:`Mail`) and as events (:class:`Answer`). Pure.
+Questions and answers are returned to be sent, as letters (:class:`Mail`) and as events
+(:class:`Answer`). Pure.
 """
 
 from __future__ import annotations

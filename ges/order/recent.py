@@ -55,7 +55,7 @@ class Recent:
     def shed(self, most: int) -> None:
         """Forget the flows longest without an event, until no more than so many bytes are taken.
 
-        What comes twice of them is no longer known here.
+        Those of them that come twice are no longer known here.
         """
         while self._come and self.memory > most:
             self._forget_oldest()

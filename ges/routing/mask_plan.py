@@ -7,9 +7,9 @@ is neither wanted there nor on its way.
 
 Where there is no way to a destination for the moment, the event waits (:mod:`ges.routing.stuck`).
 
-Above the cluster a destination is a unit (:mod:`ges.units.nodes`). What goes over a gate into
-another unit leaves behind what is named inside this one. Who gets it there finds out who wants it
-inside (:mod:`ges.routing.entering`).
+Above the cluster a destination is a unit (:mod:`ges.units.nodes`). An event that goes over a gate
+into another unit leaves behind the names of brokers inside this one. The broker that gets it there
+finds out which brokers inside want it (:mod:`ges.routing.entering`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A plan says where an event goes from here, by its *duty*: what its receiver is to serve.
 
-A duty (:class:`ges.wire.events.Duty`) stands in the header of an event. Code that passes an event on,
-holds it or sends it another way handles duties as they are: only a plan makes and reads them. A
+A duty (:class:`ges.wire.events.Duty`) stands in the header of an event. Code that passes an event
+on, holds it or sends it another way handles duties as they are: only a plan makes and reads them. A
 duty names the brokers that want the event (:mod:`ges.routing.mask_plan`). While units change it is
 the end of an arc of the ring (:mod:`ges.routing.arc_plan`), or nothing where an event goes to
 everybody (:mod:`ges.routing.flood_plan`).

@@ -1,7 +1,7 @@
 """Whether secure events that are let into a unit reach all in it that want them.
 
 For example, three brokers of a cluster hold identities, and two of them lost their secure links to
-the third. That one has clients that want secure events. Whoever lets a secure event into the
+the third. That one has clients that want secure events. A broker that lets a secure event into the
 cluster over a gate to one of the two cannot pass it on to the third: the secure part of the cluster
 is *broken*. So its statement says so, and sources do not send it what it wants, but say why.
 

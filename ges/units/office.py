@@ -4,7 +4,7 @@ That rule is the same for the members of a cluster, the clusters of a context, a
 
 * Each broker sees by its left neighbour whether it stands first. Nobody is elected.
 * A newcomer that stands before the steward is handed the table over, and is steward from then on.
-  The table goes to whoever is linked and stands nearest to the beginning of the arc, and on from
+  The table goes to the linked broker that stands nearest to the beginning of the arc, and on from
   there, until it is with the first.
 * Where the steward is dead or gone, or does not hand over within a second, the first broker takes
   over: 64 epochs later, so that what a straggler grants does not count.

@@ -256,7 +256,7 @@ class Placement:
         return f"cluster {names or path}"
 
     def _level_of(self, place: int) -> int:
-        """Return the level of a gateway from here to who stands at a place; 0: in this cluster."""
+        """Return the level of a gateway from here to a place; 0: in this cluster."""
         for level in LEVELS:
             table, own = self._contexts.table(level), self._contexts.unit(level)
             found = unit_at(table, place) if table is not None else None
@@ -287,7 +287,7 @@ class Placement:
     def _make(
         self, planner: Planner, table: UnitTable, name: str, wish: UnitNames, now: Nanos
     ) -> Lead:
-        """Make a unit of a name, or lead to who may."""
+        """Make a unit of a name, or lead to the broker that may."""
         if not planner.office.is_in_office:
             return self._ask_steward(planner)
         if name and not is_name(name):  # a broker of this software does not wish that

@@ -3,8 +3,8 @@
 For example, the steward of a cluster reports that it has 56 members, and that the cluster is to be
 split at place 700. The steward of the context, the broker that stands first in it, puts a row for a
 new cluster from 700 on into the table of clusters, and tells all of the context. Everybody sees by
-the table which cluster its own place lies in now. Whoever stands first in the new cluster becomes
-its steward, as always (:mod:`ges.units.office`).
+the table which cluster its own place lies in now. The first broker in the new cluster becomes its
+steward, as always (:mod:`ges.units.office`).
 
 The same rules serve clusters in a super-cluster, super-clusters in a super-super-cluster, and these
 in the overlay. Where a context is full, it is split itself before a unit in it is.
@@ -249,7 +249,7 @@ class Planner:
         return self._change(rows, now)
 
     def handover(self) -> UnitHandover | None:
-        """Return the table for whoever is first."""
+        """Return the table for the first broker."""
         return None if self.held.table is None else UnitHandover(self.held.table)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ the arc of the unit; so all hear of it, whoever dies. Then they move one after t
 * Once it is there it tells those that it was linked to before; they tell all others, and from then
   on nobody stays behind. In each cluster one broker moves at a time, from the left: the next one
   once it hears that the one before is there, or after 6 s.
-* Who comes to the new place brings the tables of what is in the unit along, as they were when it
+* A broker that comes to the new place brings the tables of the unit along, as they were when it
   heard of the move: the parts keep their numbers. All slots rest in them, and each broker asks for
   its own, as one that was dead for a moment does.
 * A broker that comes later than that, or dies on its way, is a newcomer like all others.

@@ -100,7 +100,7 @@ class RoomPart(Part):
         self._given: OrderedDict[int, RoomGiven | None] = OrderedDict()
 
     def answer(self) -> UnitJoining:
-        """Return what is to be said to who gave the last command."""
+        """Return what is to be said to the giver of the last command."""
         refused = self.refused
         return UnitJoining(JoinState.OVER, refused[:500]) if refused else self.state
 

@@ -214,7 +214,7 @@ class Steward:
         return self._change(rows, now) if rows else []
 
     def handover(self) -> StewardHandover | None:
-        """Return the table for whoever is first."""
+        """Return the table for the first broker."""
         return None if self._table.table is None else StewardHandover(self._table.table)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────

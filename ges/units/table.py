@@ -2,13 +2,13 @@
 
 All members hold the same table. Only the steward changes it, and each change has a later epoch, so
 of two tables all agree which one counts. For example, after a partition the table whose steward
-took over (64 epochs later) counts for both parts; whoever is not in it asks for a slot again.
+took over (64 epochs later) counts for both parts; a member that is not in it asks for a slot again.
 
 A broker that dies keeps its row, which is *resting*, until another broker needs the slot. So a
 broker that is back has its old slot, and what was sent to the old one reaches nobody else.
 
-Whoever loses its row because another table won *lingers*: it counts as a member for 5 s more, if
-nobody else has its slot. For example, a broker that was cut off from all others has taken office
+A member that loses its row because another table won *lingers*: it counts as a member for 5 s more,
+if nobody else has its slot. For example, a broker that was cut off from all others has taken office
 for itself, and its table has no others in it. When it is back, that table wins. The others keep
 their slots, and events go to them as before, until the steward has put them into that table.
 

@@ -1,8 +1,7 @@
 """A status that is too long for one frame goes in pages, and is put together again.
 
 A broker with 200 links to brokers with long URLs says more than fits into a control frame. First
-come its place and its counters, then the links that the ring stands on: a client that knows no
-pages gets that much, and no more.
+come its place and its counters, then the links that the ring stands on.
 """
 
 from __future__ import annotations

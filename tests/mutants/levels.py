@@ -6,7 +6,7 @@ import heapq
 from typing import Any
 
 from ges.delivery import audience
-from ges.delivery.delivery import Deliveries
+from ges.delivery.realms import Realms
 from ges.delivery.sharing import Sharing
 from ges.gateways import losses
 from ges.gateways.gates import Gates
@@ -28,6 +28,7 @@ from ges.units.contexts import Contexts
 from ges.units.relocating import Relocating
 from ges.units.units_part import UnitsPart
 from ges.wire.asked import Ask
+from ges.wire.matter import Matter
 from ges.wire.statement_messages import SecureHealth
 from tests.mutants.mutant import Chapter, Method, around, nothing
 
@@ -204,8 +205,8 @@ LEVELS.add(
 
 
 def _for_all_levels(original: Method) -> Method:
-    def mask_of(self: Statements, link_class: Any, topic: bytes, *limits: int) -> Any:  # noqa: ANN401
-        return original(self, link_class, topic, LEVELS_OF_ALL, *limits[1:])
+    def mask_of(self: Statements, matter: Matter) -> Any:  # noqa: ANN401
+        return original(self, matter._replace(below=LEVELS_OF_ALL))
 
     return mask_of
 
@@ -225,7 +226,7 @@ def _within_its_realm(original: Method) -> Method:
 LEVELS.add(
     "realms-ignored-at-edge",
     "an event of a realm is delivered wherever it comes",
-    around(Deliveries, "_common", _within_its_realm),
+    around(Realms, "common", _within_its_realm),
 )
 LEVELS.add(
     "realms-of-clients-ignored",

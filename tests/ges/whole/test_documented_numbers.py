@@ -124,7 +124,6 @@ LINKS: list[Statement] = [
 ]
 
 EXPRESS: list[Statement] = [
-    # express events
     (
         "outside for 1 s, in three measurements in a row, is *demoted*",
         express_range.DEMOTE_NS,
@@ -134,18 +133,6 @@ EXPRESS: list[Statement] = [
         "below 0.8 of the range for 3 s",
         (express_range.WELL_INSIDE, express_range.PROMOTE_NS),
         (0.8, nanos(3)),
-    ),
-    # queues
-    (
-        "A frame longer than 64 KiB goes out in slices of 64 KiB",
-        fragments.SLICE_BYTES,
-        64 * KIB,
-    ),
-    ("slices below 1 KiB that are not the last", fragments.MIN_SLICE_BYTES, KIB),
-    (
-        "of 256 frames or 32 KiB of small ones, it asks again every half millisecond",
-        (codec.FRAMES_A_READ, codec.READ_BYTES, slices.LOOK_SECONDS),
-        (256, 32 * KIB, 0.0005),
     ),
     (
         "smallest of the latest four *quick probes*",
@@ -160,6 +147,20 @@ EXPRESS: list[Statement] = [
         (nanos(0.3), nanos(1), nanos(30)),
     ),
     ("the smallest of the latest three counts", weights.RECENT_SAMPLES, 3),
+]
+
+QUEUES: list[Statement] = [
+    (
+        "A frame longer than 64 KiB goes out in slices of 64 KiB",
+        fragments.SLICE_BYTES,
+        64 * KIB,
+    ),
+    ("slices below 1 KiB that are not the last", fragments.MIN_SLICE_BYTES, KIB),
+    (
+        "of 256 frames or 32 KiB of small ones, it asks again every half millisecond",
+        (codec.FRAMES_A_READ, codec.READ_BYTES, slices.LOOK_SECONDS),
+        (256, 32 * KIB, 0.0005),
+    ),
     (
         "64 MiB to a broker, 16 MiB to a client, 4 MiB of express in each",
         (
@@ -290,6 +291,7 @@ RELIABILITY: list[Statement] = [
 STATED = {
     "links.md": LINKS,
     "express.md": EXPRESS,
+    "queues.md": QUEUES,
     "broken-links.md": BROKEN_LINKS,
     "reliability.md": RELIABILITY,
 }
