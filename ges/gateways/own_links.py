@@ -1,11 +1,14 @@
 """Which links of this broker count, and what it tells the other members of them.
 
 For example, this broker was linked to a ring neighbour, and tells so at once; to another broker,
-and tells so when the link has lasted for 5 s (:mod:`ges.gateways.lasting`). A link counts no more as
-soon as the ring has found that it has failed, though the ring goes round it. Links that carry no
-events (:mod:`ges.topology.declared_links`) are told to nobody. Changes of who is linked are told
-within 50 ms. Changes of cost alone are told every 8 s at most, or every second while a cost differs
-much from what was told.
+and tells so when the link has lasted for 5 s (:mod:`ges.gateways.lasting`). A link counts no more
+as soon as the ring has found that it has failed, though the ring goes round it. Links that carry no
+events (:mod:`ges.topology.declared_links`) are told to nobody.
+
+Changes of who is linked are told within 50 ms. Changes of cost alone are told every 8 s at most, or
+every second where a cost differs much from what was told. A cost that has risen much has to be what
+the latest measurements agree on: one measurement may have met a process that the scheduler ran
+late, and on a busy host there is always one.
 """
 
 from __future__ import annotations
@@ -30,6 +33,7 @@ GATHER_NS = nanos(0.05)  #: between two states told of who is linked ...
 COST_NS = nanos(8.0)  #: ... and of costs alone ...
 MUCH_NS = nanos(1.0)  #: ... but where one has changed much
 MUCH = 3  #: buckets: a link costs 3.4 times as much as before, or as little
+AGREE_NS = nanos(0.5)  #: so often is looked whether measurements agree that a cost has risen
 
 NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 
@@ -98,7 +102,7 @@ class OwnLinks:
             **{(gate.node, gate.link_class): gate.bucket for gate in self.gates.told},
         }
         if self._told_at is not None:
-            pause = self._pause(buckets)
+            pause = self._pause(buckets, now)
             if now < self._told_at + pause:
                 self._look_by(self._told_at + pause)
                 return None
@@ -152,12 +156,19 @@ class OwnLinks:
                 for link_class in self._classes(uid):
                     yield node, (uid, link_class)
 
-    def _pause(self, buckets: Mapping[LinkKey | GateKey, int]) -> Nanos:
+    def _pause(self, buckets: Mapping[LinkKey | GateKey, int], now: Nanos) -> Nanos:
         """Return how long after the last state another one may be told."""
         if buckets.keys() != self._told.keys():
             return GATHER_NS
-        is_much = any(abs(bucket - self._told[key]) >= MUCH for key, bucket in buckets.items())
-        return MUCH_NS if is_much else COST_NS
+        for key, bucket in buckets.items():
+            told, uid = self._told[key], key[0]
+            if abs(bucket - told) < MUCH or not isinstance(uid, str):
+                continue
+            agreed = self._survey.agreed_cost_ns((uid, key[1]), now)
+            if bucket < told or (agreed is not None and bucket_of(agreed) - told >= MUCH):
+                return MUCH_NS
+            self._look_by(now + AGREE_NS)
+        return COST_NS
 
     def _look_by(self, at: Nanos) -> None:
         self.look_at = at if self.look_at is None else min(self.look_at, at)

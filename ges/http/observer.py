@@ -25,8 +25,8 @@ from ges.http.picture import LinkPicture, Picture, State
 from ges.http.sightings import Sighting
 from ges.wire.status import Status
 from overlay.address import Address, parse_url
-from overlay.ids import LinkClass
 from overlay.errors import ChordalError
+from overlay.ids import LinkClass
 from overlay.machine import Fact
 from overlay.trace_schema import Incident
 from ring.facts import NeighboursChanged, Suspected

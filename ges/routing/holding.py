@@ -1,9 +1,10 @@
 """Events for brokers whose link is down for the moment: they wait for what comes of it.
 
 A link that breaks comes back mostly, within milliseconds or after a back-off; or the ring finds
-that the link has failed, or that the broker behind it is dead. Until then its part of the ring stays
-its own, and events for it are kept with those it has not acknowledged (:mod:`overlay.queues.streams`). All this
-is bounded in bytes and in time. Pure; :mod:`ges.routing.rerouting` sends on what has waited.
+that the link has failed, or that the broker behind it is dead. Until then its part of the ring
+stays its own, and events for it are kept with those it has not acknowledged
+(:mod:`overlay.queues.streams`). All this is bounded in bytes and in time. Pure;
+:mod:`ges.routing.rerouting` sends on what has waited.
 """
 
 from __future__ import annotations

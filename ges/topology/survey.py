@@ -130,6 +130,11 @@ class Survey:
         weights = self._steady.get(key)
         return cost_ns(key[1], weights) if weights is not None else None
 
+    def agreed_cost_ns(self, key: LinkKey, now: Nanos) -> Nanos | None:
+        """Return what a link of this broker costs at least, by each of its latest measurements."""
+        weights = self._probes.agreed(key, now)
+        return cost_ns(key[1], weights) if weights is not None else None
+
     def take_near(self) -> tuple[str, ...]:
         """Return whose normal links were measured inside the express range since the last call."""
         near = tuple(self._fast)
