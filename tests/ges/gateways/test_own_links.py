@@ -36,8 +36,17 @@ class Bench:
         naming = Naming()
         naming.slots = {A: 0, B: 1, C: 2}
         units = SimpleNamespace(is_gone=lambda uid: False)
-        parts: Any = (self.ring, units, survey, {}, declared, lambda uid: False, naming)
-        self.links = OwnLinks(*parts, LinkStates(A), level_costs=False)
+        parts: Any = (
+            self.ring,
+            units,
+            survey,
+            {},
+            declared,
+            lambda uid: False,
+            naming,
+            LinkStates(A),
+        )
+        self.links = cast("Any", OwnLinks)(*parts, level_costs=False)
         assert self.told(0) == {B: 3, C: 3}
 
     def told(self, now: Nanos) -> dict[str, int] | None:
