@@ -22,7 +22,6 @@ from ges.statements.statements_part import StatementsPart
 from ges.topology.declared_links import DeclaredLinks
 from ges.topology.parallel_links import ExpressLinks, SecureLinks
 from ges.topology.part import CommandHandler, MessageHandler, Part, earliest
-from ges.topology.relay_paths import RelayPaths
 from ges.topology.revocation_lists import RevocationLists
 from ges.topology.secure_part import SecurePart
 from ges.topology.survey import Survey
@@ -57,7 +56,6 @@ from overlay.machine import (
 )
 from overlay.multigraph.express_range import DEFAULT_RANGE_NS
 from overlay.multigraph.probes import Pace
-from overlay.multigraph.relay_gain import RelayGain
 from overlay.security.revocation import Revocations
 from ring.config import RingConfig
 from ring.node import RingNode
@@ -78,7 +76,6 @@ class BrokerNode:
         revocations: Revocations | None = None,
         *,
         express_range_ns: Nanos = DEFAULT_RANGE_NS,
-        relay_gain: RelayGain | None = None,
         pace: Pace | None = None,
         units: UnitsConfig | None = None,
         event_links: tuple[str, ...] = (),
@@ -86,10 +83,9 @@ class BrokerNode:
     ) -> None:
         """Take who is revoked, with an identity; the express range and how often links are probed.
 
-        The range is one way, in nanoseconds. ``relay_gain``: what a relay path must save at least.
-        ``units``: how many sub-units a unit may have. ``event_links``: URLs of
-        brokers, links to which are named for events. ``level_costs``: what is measured of links
-        counts for no path.
+        The range is one way, in nanoseconds. ``units``: how many sub-units a unit may have.
+        ``event_links``: URLs of brokers, links to which are named for events. ``level_costs``: what
+        is measured of links counts for no path.
 
         Raises:
             ConfigError: the express range makes no sense.
@@ -99,14 +95,7 @@ class BrokerNode:
         normal = self._normal_links
         self.revocation_lists = lists = RevocationLists(revocations, normal)
         self.declared = declared = DeclaredLinks(self.ring, normal, rng, event_links)
-        self.survey = Survey(
-            peer.uid,
-            rng,
-            express_range_ns=express_range_ns,
-            pace=pace,
-            carries=declared.carries_to,
-        )
-        self.relay_paths = RelayPaths(self.survey, self.ring.detours, relay_gain)
+        self.survey = Survey(rng, express_range_ns=express_range_ns, pace=pace)
         self._secure_links = SecureLinks(peer, rng, normal, lists.forbids)
         self._express_links = ExpressLinks(peer, rng, normal, self.survey)
         secure_part = SecurePart(
@@ -144,7 +133,7 @@ class BrokerNode:
             declared,
             self._secure_links,
             self._express_links,
-            SurveyPart(self.ring, self.survey, self.relay_paths, declared),
+            SurveyPart(self.survey),
             secure_part,
             lists,
             self.units,

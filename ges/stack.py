@@ -27,20 +27,17 @@ from ges.routing.holding import Holding
 from ges.routing.known import Known
 from ges.routing.outlets import EventLines, Line, Lines
 from ges.routing.parts import ExpressRules, RoutingParts
-from ges.routing.paths import Path, Paths
 from ges.routing.strays import Strays
 from ges.statements.statements_part import ActiveIn
-from ges.topology.survey_part import Misled
 from ges.units.facts import Addressed, UnitsChanged
 from ges.units.mailbox import AllAsked, AskAll, Mailed
 from ges.units.post import ANYBODY, Mail
 from ges.wire.asked import Ask
 from ges.wire.client_messages import Level
 from ges.wire.directory_messages import Holder, NameWrong
-from ges.wire.event_runs import EventRun, event_runs, read_event
+from ges.wire.event_runs import EventRun, event_runs
 from ges.wire.events import DEFAULT_BUDGET_US, Head
 from ges.wire.recall_messages import PastDone, PastWanted
-from ges.wire.source_route import read_route
 from ges.wire.topics import KnownTopics
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Nanos, Peer
@@ -51,7 +48,7 @@ from overlay.queues.resend import Item
 from overlay.queues.streams import Streams
 from overlay.rng import rng_for
 from overlay.wire.codec import FrameRun
-from overlay.wire.frames import DETOUR, EVENT
+from overlay.wire.frames import EVENT
 from ring.facts import DetourEnded, Joined, Rejoining
 
 
@@ -111,16 +108,9 @@ class Stack:
         self.on_names: Callable[[], None] = lambda: None
         self._timed: list[Timed] = []
         survey, peer = node.survey, node.peer
-        self._paths = Paths(
-            node.relay_paths.relays,
-            node.ring.detours,
-            node.relay_paths.path,
-            declared.goes_round,
-        )
         routing = RoutingParts.build(
             self._lines,
-            self._paths,
-            Holding(streams, node.ring.is_dead),
+            Holding(streams, node.ring.is_dead, declared.has_failed),
             Known(
                 node.gateways,
                 node.mask_of,
@@ -211,16 +201,12 @@ class Stack:
         """Say whether a link of that class to a broker is up."""
         return (uid, link_class) in self._lines
 
-    def way_round(self, key: LinkKey) -> Path | None:
-        """Return the way that events take round a failed link, if there is one."""
-        return self._paths.round(key)
-
     def has_come(self, head: Head) -> bool:
         """Say whether an event that its publisher sends again has come here by another broker."""
         return self.router.has_come(head)
 
     def take(self, line: Line, frames: FrameRun) -> Iterator[None]:
-        """Relay events and what goes round a failed link; between two steps others may go first.
+        """Relay events; between two steps others may go first.
 
         All that a frame says is read here, before it is passed on or held. So a frame that makes no
         sense ends the link that brought it, and no other.
@@ -229,16 +215,11 @@ class Stack:
             ProtocolError: a frame of another kind, one that makes no sense, or a secure event on
                 a link that is not.
         """
-        if frames.kind == EVENT:
-            for run in event_runs(frames.data, frames.bounds):
-                self._take_run(line, run)
-                yield
-        elif frames.kind == DETOUR:
-            for body in frames.bodies():
-                self._take_detour(line, body)
-                yield
-        else:
+        if frames.kind != EVENT:
             raise ProtocolError("a delivery from a broker")
+        for run in event_runs(frames.data, frames.bounds):
+            self._take_run(line, run)
+            yield
 
     def _take_run(self, line: Line, run: EventRun) -> None:
         if run.head.secure and not line.link_class.is_secret:
@@ -256,20 +237,6 @@ class Stack:
         self.router.relay(line, run, self.now())
         if self.ordering.has_questions:
             self._ask()
-
-    def _take_detour(self, line: Line, body: bytes) -> None:
-        way, event = read_route(body)
-        head = read_event(event)
-        if head.secure and not line.link_class.is_secret:
-            raise ProtocolError("a secure event on its way over links that are not")
-        if self._topics.problem(head.topic) is not None:
-            line.arrived(0 if head.express else 1)
-            self._refuse(head, 1)
-            return
-        if (way[0], line.link_class) not in self._lines:
-            # Before the event goes on: it may go back to that neighbour, which then knows better.
-            self._give(Misled(line.peer.uid))
-        self.router.pass_on(line, way, head, event, self.now())
 
     # ── links, places, facts ──────────────────────────────────────────────────────────────────
 

@@ -90,7 +90,7 @@ def run(command: str, monkeypatch: pytest.MonkeyPatch) -> object:
         ("speed.simulator --quiet 9", "--quiet: 9 is too few: at least 100"),
         ("speed.simulator --span 0", "--span: 0 is not a number above 0"),
         ("speed.kernel --queues 0", "--queues: 0 is too few"),
-        ("speed.relay_paths --changes 0", "--changes: 0 is too few"),
+        ("bars.gaps --seeds 0", "--seeds: 0 is too few"),
         ("speed.clients --events 1", "--events: 1 is too few: at least 2"),
     ],
 )

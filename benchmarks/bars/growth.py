@@ -46,7 +46,6 @@ import networkx as nx
 
 from benchmarks.arguments import at_least, listed
 from benchmarks.report import Bars, print_line
-from ges.wire.broker_messages import MeasuredLinks
 from ges.wire.matter import Matter
 from overlay.ids import LinkClass
 from overlay.machine import Message
@@ -152,7 +151,7 @@ def _sent(machines: Machines) -> int:
 
 
 def _is_of_this_layer(kind: type[Message]) -> bool:
-    return kind.__module__.startswith("ges.") and kind is not MeasuredLinks
+    return kind.__module__.startswith("ges.")
 
 
 def _new(machines: Machines, seed: int, idle: float) -> tuple[float, list[float]]:

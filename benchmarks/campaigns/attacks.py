@@ -23,7 +23,7 @@ from overlay.ids import SECRET_BYTES, LinkClass, Peer
 from overlay.machine import Refused
 from overlay.net.connection import BROKEN
 from overlay.security.tls_handshake import ALPN
-from overlay.wire.frames import DELIVERY, DETOUR, EVENT, HEADER, PROTOCOL_VERSION, frame
+from overlay.wire.frames import DELIVERY, EVENT, HEADER, PROTOCOL_VERSION, frame
 from overlay.wire.greetings import GREETINGS, Hello, Refusal, Welcome
 
 AT_ONCE = 200  #: connections of one attack, unless all are to be open together
@@ -161,9 +161,9 @@ def disorders(rng: random.Random) -> list[bytes]:
         refusal,
         hello + welcome,
         hello + frame(DELIVERY, session[2][HEADER.size :]),
-        hello + frame(DETOUR, session[2][HEADER.size :]),
+        hello + frame(3, session[2][HEADER.size :]),  # of no kind
         peer + frame(DELIVERY, b"x"),
-        peer + frame(DETOUR, b"\xff" * 40),
+        peer + frame(3, b"\xff" * 40),
         peer + frame(EVENT, b""),
         hello + frame(EVENT, b""),
         HEADER.pack(2**32 - 1, PROTOCOL_VERSION, EVENT),

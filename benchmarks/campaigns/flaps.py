@@ -241,7 +241,6 @@ def main() -> int:
     for counter in (
         "events_sent_again",
         "events_received_twice",
-        "events_sent_round",
         "events_sent_on",
         "events_duplicate",
         "events_unacknowledged_dropped",

@@ -8,6 +8,5 @@ Proxies in front of brokers
     ``loopback`` (what all have in common), ``proxy`` (keeps every byte), ``flaky`` (harms).
 In this process
     ``in_process`` (a command), ``brokers`` (whole ones), ``memory_streams`` (they stand in for
-    sockets), ``virtual`` (a network of these, in virtual time), ``mesh`` (surveys and relay paths
-    alone, in virtual time).
+    sockets), ``virtual`` (a network of these, in virtual time).
 """

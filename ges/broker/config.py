@@ -27,12 +27,6 @@ from overlay.errors import ConfigError
 from overlay.ids import Nanos
 from overlay.limits import Limits
 from overlay.multigraph.express_range import DEFAULT_RANGE_NS, check_range
-from overlay.multigraph.relay_gain import (
-    DEFAULT_SHARE,
-    DEFAULT_TIME_NS,
-    RelayGain,
-    check_gain,
-)
 from overlay.queues.lanes import Policy
 from overlay.security.identity import Identity, Role, load_identity
 from overlay.security.keyfiles import REVOKED, read_revoked
@@ -75,8 +69,6 @@ class BrokerConfig:
     limits: Limits = field(default_factory=Limits)  #: on strangers and clients
     look_seconds: float = LOOK_SECONDS  #: between two looks at the identity's folder
     express_ms: float = DEFAULT_RANGE_NS / 1e6  #: express range, one way; 0: no express links
-    relay_gain_share: float = DEFAULT_SHARE  #: of a link's cost, that a relay path must save ...
-    relay_gain_ms: float = DEFAULT_TIME_NS / 1e6  #: ... and the time that it must save as well
     memory: int = DEFAULT_BYTES  #: that others may make it hold, above what it takes idle
     drills: bool = False  #: it lets a drill break it
     has_process: bool = False  #: it is alone in its process, and can measure what memory it takes
@@ -118,7 +110,6 @@ class CheckedConfig:
     admission: Admission
     ring: RingConfig
     express_range_ns: Nanos
-    relay_gain: RelayGain
     express_budget_us: int
     units: UnitsConfig
 
@@ -141,7 +132,6 @@ def check_config(config: BrokerConfig) -> CheckedConfig:
         identity=identity,
         admission=Admission(config.access, config.tokens, time.time),
         express_range_ns=_range_ns(config),
-        relay_gain=_gain(config),
         express_budget_us=_budget_us(config),
         ring=_ring(config),
         units=_units(config),
@@ -164,7 +154,6 @@ def faults_of(config: BrokerConfig) -> list[ConfigError]:
         lambda config: Admission(config.access, None, time.time),
         lambda config: Admission(None, config.tokens, time.time),
         _range_ns,
-        _gain,
         _budget_us,
         _ring,
         _units,
@@ -202,10 +191,6 @@ def _check_memory(config: BrokerConfig) -> None:
 
 def _range_ns(config: BrokerConfig) -> Nanos:
     return check_range(round(config.express_ms * 1e6))
-
-
-def _gain(config: BrokerConfig) -> RelayGain:
-    return check_gain(config.relay_gain_share, round(config.relay_gain_ms * 1e6))
 
 
 def _units(config: BrokerConfig) -> UnitsConfig:

@@ -1,4 +1,4 @@
-"""What a broker says of its links and of the relay paths it uses, for people and for scripts."""
+"""What a broker says of its links, for people and for scripts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from ges.node import BrokerNode
-from ges.wire.status import LinkStatus, RelayPathStatus
+from ges.wire.status import LinkStatus
 from overlay.ids import NANOS_PER_SECOND, Nanos
 from overlay.links.link import Link
 from overlay.multigraph.weights import LinkKey
@@ -39,14 +39,6 @@ def link_statuses(
             expires_in_s(link.identity),
         )
         for key, link in sorted(links.items())
-    )
-
-
-def relay_path_statuses(node: BrokerNode) -> tuple[RelayPathStatus, ...]:
-    """Describe the relay paths in use."""
-    return tuple(
-        RelayPathStatus(uid, link_class, path)
-        for (uid, link_class), path in sorted(node.relay_paths.relays.items())
     )
 
 

@@ -157,7 +157,6 @@ class Parts:
             rng_for(life.uid, "node", life.incarnation),
             credentials.revocations if credentials is not None else None,
             express_range_ns=checked.express_range_ns,
-            relay_gain=checked.relay_gain,
             units=checked.units,
             event_links=config.event_links,
             level_costs=config.level_costs,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ges.broker.link_status import link_statuses, relay_path_statuses
+from ges.broker.link_status import link_statuses
 from ges.broker.parts import Parts
 from ges.gateways.losses import Severity
 from ges.node import BrokerNode
@@ -34,13 +34,11 @@ def describe(parts: Parts) -> Status:
     counters = Counter(driver.counters)
     counters["events_lost"] = stack.ordering.lost
     counters += parts.clients.dropped
-    survey, paths, units = node.survey, node.relay_paths, node.units
+    survey, units = node.survey, node.units
     counters += units.counters + node.gateways.counters + node.profiles.counters
     counters += node.losses.counters
-    counters["path_changes"] = paths.choice.changes
     counters["express_demotions"] = survey.express_range.demotions
     counters["express_promotions"] = survey.express_range.promotions
-    counters["weights_told"] = survey.told
     counters["readers_gave_way"] = driver.precedence.given_way
     return Status(
         uid=node.peer.uid,
@@ -71,7 +69,6 @@ def describe(parts: Parts) -> Status:
         backups_wanted=parts.config.backups,
         parked=parts.parked.size,
         identity=identity_watch.status() if identity_watch is not None else None,
-        ways=relay_path_statuses(node),
         express_range_ms=survey.express_range.range_ns / 1e6,
         kept_bytes=driver.streams.waiting_bytes + stack.passing.stuck_bytes,
         replay_bytes=stack.replays.kept.bytes,

@@ -83,7 +83,7 @@ class BrokerUpper:
     # ── links ─────────────────────────────────────────────────────────────────────────────────
 
     def on_frames(self, link: Link, run: FrameRun) -> Iterator[None]:
-        """Relay events and what goes round a failed link; between two runs others have their turn.
+        """Relay events; between two runs others have their turn.
 
         Raises:
             ProtocolError: a frame of another kind, one that makes no sense, or a secure event on

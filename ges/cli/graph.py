@@ -15,7 +15,6 @@ from ges.cli.options import (
     console,
     json_option,
     run_async,
-    tell,
     tell_waiting,
     warn_of_partial,
 )
@@ -25,7 +24,6 @@ from overlay.wording import counted
 if TYPE_CHECKING:
     from ges.operations.resilience import Resilience
     from ges.operations.walk import Walk
-    from ges.wire.status import Status
     from overlay.multigraph.graph import Multigraph
 
 
@@ -69,7 +67,6 @@ def graph(as_json: bool, broker: str, identity: Path | None, overlay: str, timeo
     else:
         label = labelled(names)
         _print(found, label, closed)
-        _print_ways(brokers, label)
         for link_class, each in resilience.items():
             click.echo(_in_words(link_class.value, each, is_partial=walked.is_partial))
         if of_events is not None:
@@ -100,11 +97,6 @@ def _as_json(
                 **attributes,
             }
             for a, b, key, attributes in view.edges(keys=True, data=True)
-        ],
-        "ways": [
-            {"from": status.uid, "to": way.uid, "class": way.link_class, "path": way.path}
-            for status in brokers
-            for way in status.ways
         ],
         "connectivity": {
             link_class.value: {
@@ -147,16 +139,6 @@ def _print(
             *(("no" if frozenset((a, b)) in closed else "yes",) if closed else ()),
         )
     console().print(table)
-
-
-def _print_ways(brokers: tuple[Status, ...], label: Callable[[str], str]) -> None:
-    for status in brokers:
-        for way in status.ways:
-            via = ", ".join(map(label, way.path[:-1]))
-            tell(
-                f"{way.link_class.value} events from {label(status.uid)} to {label(way.uid)} "
-                f"go by way of {via}"
-            )
 
 
 def _in_words(name: str, found: Resilience, *, is_partial: bool) -> str:

@@ -214,12 +214,6 @@ def _print(found: Status) -> None:
             *(values[number] for values in seldom.values()),
         )
     out.print(links)
-    if found.ways:
-        ways = Table("events to", "class", "by way of", box=None)
-        for way in found.ways:
-            via = ", ".join(map(label, way.path[:-1]))
-            ways.add_row(label(way.uid), way.link_class.value, via)
-        out.print(ways)
     if found.verdicts:
         verdicts = Table("verdict on", "verdict", "witnesses", "way round", "at s", box=None)
         for ruling in found.verdicts:

@@ -110,6 +110,8 @@ class GatewaysPart(Part):
         self._post = post
         self._declared = declared
         self._carriers = 0  #: changes of these that have been followed
+        self._survey = survey
+        self._costs_seen = 0
         self.states = LinkStates(ring.peer.uid)
         self._outer = outer
         self._outer_changes = 0
@@ -305,6 +307,8 @@ class GatewaysPart(Part):
             self._compute_by(now, OUTER_NS)
         if self._declared.changes != self._carriers:
             self._carriers, self._is_touched = self._declared.changes, True
+        if self._survey.changes != self._costs_seen:
+            self._costs_seen, self._is_touched = self._survey.changes, True
         if self._is_touched:
             self._is_touched = False
             effects += self._tell(now)

@@ -110,6 +110,10 @@ class NextHops:
         """Return the next hop to a destination; -1 if it cannot be reached, or is this broker."""
         return self._table[node]
 
+    def is_beside(self, node: int) -> bool:
+        """Say whether this broker has a link of the class to a node."""
+        return bool(self._graph.adjacent.get(self._own, 0) >> node & 1)
+
     def path(self, node: int) -> tuple[tuple[int, bool], ...]:
         """Return the way to a destination: nodes, each with whether the class has a link to it.
 

@@ -1,9 +1,14 @@
 """Which links of this broker count, and what it tells the other members of them.
 
 For example, this broker was linked to a ring neighbour, and tells so at once; to another broker,
-and tells so when the link has lasted for 5 s (:mod:`ges.gateways.lasting`). A link that the ring
-goes round counts. Links that carry no events (:mod:`ges.topology.declared_links`) are told to
-nobody. Changes of who is linked are told within 50 ms, changes of cost alone every 8 s at most.
+and tells so when the link has lasted for 5 s (:mod:`ges.gateways.lasting`). A link counts no more
+as soon as the ring has found that it has failed, though the ring goes round it. Links that carry no
+events (:mod:`ges.topology.declared_links`) are told to nobody.
+
+Changes of who is linked are told within 50 ms. Changes of cost alone are told every 8 s at most, or
+every second where a cost differs much from what was told. A cost that has risen much has to be what
+the latest measurements agree on: one measurement may have met a process that the scheduler ran
+late, and on a busy host there is always one.
 """
 
 from __future__ import annotations
@@ -25,7 +30,10 @@ from overlay.multigraph.weights import LinkKey
 
 UNMEASURED_NS = nanos(0.002)  #: cost of a link that is not measured yet
 GATHER_NS = nanos(0.05)  #: between two states told of who is linked ...
-COST_NS = nanos(8.0)  #: ... and of costs alone
+COST_NS = nanos(8.0)  #: ... and of costs alone ...
+MUCH_NS = nanos(1.0)  #: ... but where one has changed much
+MUCH = 3  #: buckets: a link costs 3.4 times as much as before, or as little
+AGREE_NS = nanos(0.5)  #: so often is looked whether measurements agree that a cost has risen
 
 NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 
@@ -65,8 +73,7 @@ class OwnLinks:
         self._counting: set[str] = set()  #: who is linked and counts, by uid
         self._is_again = False  #: the state is to be told even if it is known
         self._told_at: Nanos | None = None
-        self._told_links: frozenset[LinkKey] = frozenset()
-        self._told_gates: frozenset[GateKey] = frozenset()
+        self._told: dict[LinkKey | GateKey, int] = {}  #: the bucket of each link and gate
 
     def tell_anew(self, *, even_if_known: bool = False) -> None:
         """Others have forgotten what was told, or know of an earlier life: let nothing wait."""
@@ -88,23 +95,26 @@ class OwnLinks:
         ``slot``: of this broker.
         """
         members = self._counting & self._naming.slots.keys()
-        keys = frozenset((uid, each) for uid in members for each in self._classes(uid))
-        gates = self.gates.keys
+        keys = [(uid, each) for uid in members for each in self._classes(uid)]
+        links = [StateLink(*key, self._bucket(key, self._states.bucket_told(key))) for key in keys]
+        buckets: dict[LinkKey | GateKey, int] = {
+            **{(link.uid, link.link_class): link.bucket for link in links},
+            **{(gate.node, gate.link_class): gate.bucket for gate in self.gates.told},
+        }
         if self._told_at is not None:
-            is_same = (keys, gates) == (self._told_links, self._told_gates)
-            pause = COST_NS if is_same else GATHER_NS
+            pause = self._pause(buckets, now)
             if now < self._told_at + pause:
                 self._look_by(self._told_at + pause)
                 return None
         state = self._states.own(
             slot,
             self._ring.peer.incarnation,
-            (StateLink(*key, self._bucket(key, self._states.bucket_told(key))) for key in keys),
+            links,
             self.gates.told,
             again=self._is_again,
         )
         self._is_again = False
-        self._told_links, self._told_gates = keys, gates
+        self._told = buckets
         if state is not None:
             self._told_at = now
         return state
@@ -116,8 +126,8 @@ class OwnLinks:
         ring, units = self._ring, self._units
 
         def is_kept(uid: str) -> bool:
-            was_told = (uid, NORMAL) in self._told_links
-            return was_told and uid in self._naming.slots and not units.is_gone(uid)
+            is_lost = (uid, NORMAL) in self._told and uid not in ring.linked
+            return is_lost and uid in self._naming.slots and not units.is_gone(uid)
 
         declared = self._declared
         near = declared.named | {m.uid for m in (*ring.left, *ring.right)}
@@ -145,6 +155,20 @@ class OwnLinks:
             if node is not None:
                 for link_class in self._classes(uid):
                     yield node, (uid, link_class)
+
+    def _pause(self, buckets: Mapping[LinkKey | GateKey, int], now: Nanos) -> Nanos:
+        """Return how long after the last state another one may be told."""
+        if buckets.keys() != self._told.keys():
+            return GATHER_NS
+        for key, bucket in buckets.items():
+            told, uid = self._told[key], key[0]
+            if abs(bucket - told) < MUCH or not isinstance(uid, str):
+                continue
+            agreed = self._survey.agreed_cost_ns((uid, key[1]), now)
+            if bucket < told or (agreed is not None and bucket_of(agreed) - told >= MUCH):
+                return MUCH_NS
+            self._look_by(now + AGREE_NS)
+        return COST_NS
 
     def _look_by(self, at: Nanos) -> None:
         self.look_at = at if self.look_at is None else min(self.look_at, at)

@@ -5,17 +5,18 @@ Nothing here asks anybody: what was heard comes in, and the picture goes out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ges.gateways.costs import BUCKETS_NS
+from ges.gateways.link_state import Edge
 from ges.http.picture import BrokerPicture, LinkPicture, State
 from ges.http.sightings import Sighting
 from ges.units.address import in_cluster
 from ges.wire.status import LinkStatus, Status
 from ges.wire.unit_messages import MemberRow
 from overlay.ids import LinkClass
-from overlay.multigraph.cost import cost_ns
-from overlay.multigraph.graph import Multigraph, ends
+from overlay.multigraph.graph import ends
 from overlay.trace_schema import Verdict
 from ring.geometry import RING_SIZE
 from ring.wire.messages import Member
@@ -30,7 +31,7 @@ class Heard:
     sightings: Mapping[str, Sighting]  #: of those that answer, the broker that draws among them
     members: Mapping[str, MemberRow]  #: of the cluster, by uid
     silent: frozenset[str]  #: uids of those that do not answer
-    graph: Multigraph  #: links around the broker that draws, as it knows them
+    edges: Mapping[LinkClass, Sequence[Edge]]  #: of the cluster, as its members tell of them
     now: float
     cluster: tuple[int, int, int] = (0, 0, 0)  #: numbers of that of the broker that draws
 
@@ -81,7 +82,7 @@ def declared_dead(status: Status) -> dict[str, int]:
 
 
 def links_of(heard: Heard) -> list[LinkPicture]:
-    """Return the links that either end tells of, and those beside this broker that it knows of."""
+    """Return the links that either end tells of, and else those that members tell each other."""
     told: dict[LinkKey, list[tuple[LinkStatus, float | None]]] = {}
     failed: set[tuple[str, str]] = set()
     for uid, sighting in heard.sightings.items():
@@ -92,19 +93,12 @@ def links_of(heard: Heard) -> list[LinkPicture]:
             if ruling.verdict is Verdict.LINK_FAILED and ruling.restored_s is None:
                 failed.add(ends(uid, ruling.uid))
     pictures = [_link(key, both, is_failed=key[:2] in failed) for key, both in told.items()]
-    for a, b, link_class, weights in heard.graph.links():
-        if (*ends(a, b), link_class) not in told and not _is_asked(heard, a, b):
-            pictures.append(
-                LinkPicture(
-                    a=a,
-                    b=b,
-                    link_class=link_class,
-                    rtt_ms=weights.rtt_ns / 1e6,
-                    jitter_ms=weights.jitter_ns / 1e6,
-                    cost_ms=cost_ns(link_class, weights) / 1e6,
-                    traffic=weights.traffic,
-                )
-            )
+    pictures += [
+        LinkPicture(a=a, b=b, link_class=link_class, cost_ms=BUCKETS_NS[bucket] / 1e6)
+        for link_class, edges in heard.edges.items()
+        for a, b, bucket in edges
+        if not _is_asked(heard, a, b)
+    ]
     shown = {(link.a, link.b) for link in pictures}
     pictures += [
         LinkPicture(a=a, b=b, link_class=LinkClass.NORMAL, failed=True)

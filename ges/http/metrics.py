@@ -155,7 +155,6 @@ class _Scrape(Collector):
         yield self._gauge("queued_bytes", about, sum(link.queued_bytes for link in status.links))
         yield self._by_link("link_rtt_seconds", "Round trip, smoothed.", "rtt_ms")
         yield self._by_link("link_cost_seconds", "What a link costs an event.", "cost_ms")
-        yield self._gauge("relay_paths", "Relay paths in use.", len(status.ways))
 
     def _held(self) -> Iterator[Metric]:
         status = self._status

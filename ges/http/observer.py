@@ -26,6 +26,7 @@ from ges.http.sightings import Sighting
 from ges.wire.status import Status
 from overlay.address import Address, parse_url
 from overlay.errors import ChordalError
+from overlay.ids import LinkClass
 from overlay.machine import Fact
 from overlay.trace_schema import Incident
 from ring.facts import NeighboursChanged, Suspected
@@ -211,7 +212,7 @@ class Observer:
             self._sightings,
             node.units.members,
             frozenset(self._silent),
-            node.survey.graph,
+            {c: [*node.gateways.states.edges(c, node.gateways.slots)] for c in LinkClass},
             trio.current_time(),
             node.units.cluster or (0, 0, 0),
         )

@@ -45,8 +45,9 @@ def resilience_of(brokers: Iterable[Status]) -> dict[LinkClass, Resilience]:
     for link_class in LinkClass:
         uids = [status.uid for status in brokers]
         if not link_class.is_base:
-            uids = [uid for uid in uids if graph.near(uid, link_class)]
-        links = {uid: [o for o in uids if o in graph.near(uid, link_class)] for uid in uids}
+            linked = {uid for *both, each, _ in graph.links() if each is link_class for uid in both}
+            uids = [uid for uid in uids if uid in linked]
+        links = {uid: [o for o in uids if graph.has(uid, o, link_class)] for uid in uids}
         found[link_class] = measure(links)
     return found
 
@@ -76,8 +77,7 @@ def resilience_of_events(brokers: Iterable[Status]) -> Resilience | None:
             uid: [
                 other
                 for other in uids
-                if other in graph.near(uid, LinkClass.NORMAL)
-                and frozenset((uid, other)) not in closed
+                if graph.has(uid, other, LinkClass.NORMAL) and frozenset((uid, other)) not in closed
             ]
             for uid in uids
         }

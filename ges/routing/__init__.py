@@ -10,7 +10,6 @@ To which brokers
     is for where it comes into a unit). While units change: ``arc_plan`` (the tree over the ring),
     ``flood_plan`` (everybody), ``catch_up`` (a broker that joined meanwhile).
 Over which links
-    ``outlets`` (what is needed of links), ``paths`` (relay paths, detours), ``forwarding``,
-    ``holding`` (while a link is down), ``rerouting`` (another way), ``stuck`` (while there is no
-    way).
+    ``outlets`` (what is needed of links), ``forwarding``, ``holding`` (while a link is down),
+    ``rerouting`` (to others), ``stuck`` (while there is no way).
 """

@@ -92,6 +92,10 @@ class ArcPlan:
         """Return who is linked in the arc that ends there, nearest first, with the part of each."""
         return _arcs(inside(self._here, self._row, limit), limit)
 
+    def before_us(self, duty: Duty) -> Onward:
+        """Return the last one before this broker on the ring, to serve a part of the ring."""
+        return tuple((uid, duty) for _, uid in self._row[-1:])
+
     def instead(self, uid: str, place: int, duty: Duty) -> Onward:
         """Return whom to pass an event to in place of the broker at ``place``.
 

@@ -27,7 +27,6 @@ from ges.delivery.sharing import Sharing, with_numbers
 from ges.delivery.subscriber import Subscriber
 from ges.order.recent import Recent
 from ges.routing.outlets import Line, Lines
-from ges.routing.paths import Path, Paths
 from ges.routing.plan import Onward
 from ges.wire.delivered import pack_matches
 from ges.wire.event_flags import LATE_FLAG, ROUGH_FLAG
@@ -45,49 +44,12 @@ from ges.wire.events import (
     redirected,
 )
 from ges.wire.groups import Serving
-from ges.wire.source_route import pack_route
 from overlay.ids import LinkClass
 from overlay.multigraph.weights import LinkKey
-from overlay.wire.frames import DELIVERY, DETOUR, EVENT, frame_start
+from overlay.wire.frames import DELIVERY, EVENT, frame_start
 from overlay.wire.frames import HEADER as FRAME_HEADER
 
 _NOTHING = pack_matches(())  #: no subscription
-
-
-class ExpressHops:
-    """Which link an express event takes to a broker it is to reach."""
-
-    def __init__(self, lines: Lines, paths: Paths, is_express: Callable[[str], bool]) -> None:
-        """``is_express``: the link to the broker of that uid is not demoted."""
-        self._lines = lines
-        self._paths = paths
-        self._is_express = is_express
-
-    def to(self, uid: str) -> tuple[Path, LinkClass]:
-        """Return the brokers to pass, that one last, and over links of which class; () if none.
-
-        A relay over express links that is faster than the direct one; the direct one; the fastest
-        way over normal links.
-        """
-        way = self._paths.relays.get((uid, LinkClass.EXPRESS))
-        if way is not None:
-            return way, LinkClass.EXPRESS
-        if (uid, LinkClass.EXPRESS) in self._lines and self._is_express(uid):
-            return (uid,), LinkClass.EXPRESS
-        way = self._paths.relays.get((uid, LinkClass.NORMAL))
-        if way is not None:
-            return way, LinkClass.NORMAL
-        if (uid, LinkClass.NORMAL) in self._lines:
-            return (uid,), LinkClass.NORMAL
-        return self._paths.round((uid, LinkClass.NORMAL)) or (), LinkClass.NORMAL
-
-    def first(self, way: Path, link_class: LinkClass) -> tuple[Line | None, Path]:
-        """Return the link to the first on the way that is linked, and the way behind it."""
-        for index, uid in enumerate(way):
-            line = self._lines.get((uid, link_class))
-            if line is not None:
-                return line, way[index + 1 :]
-        return None, ()
 
 
 class Express:
@@ -95,26 +57,29 @@ class Express:
 
     def __init__(
         self,
-        hops: ExpressHops,
+        lines: Lines,
         audience: Audience,
         sharing: Sharing,
         realms: Realms,
         counters: Counter[str],
         *,
+        is_express: Callable[[str], bool],
         one_way_us: Callable[[LinkKey, int], int],
         budget_us: int = DEFAULT_BUDGET_US,
     ) -> None:
-        """``one_way_us``: how long a link takes that an event has come over.
+        """``is_express``: the link to the broker of that uid is not demoted.
 
-        It is told the least that the kernel has seen; 0: not known.
+        ``one_way_us``: how long a link takes that an event has come over. It is told the least that
+        the kernel has seen; 0: not known.
         """
         self.misses: Counter[LinkKey] = Counter()  #: found late here, by their last link
         self.recent = Recent()  #: what has come
-        self._hops = hops
+        self._lines = lines
         self._audience = audience
         self._sharing = sharing
         self._realms = realms
         self._counters = counters
+        self._is_express = is_express
         self._one_way_us = one_way_us
         self._budget_us = budget_us
 
@@ -135,13 +100,6 @@ class Express:
             head = event.head
             spent = head.spent_us + hop_us
             self._take(event, head.budget_us, spent, onward, key, is_for_us=is_for_us)
-
-    def pass_on(self, line: Line, way: Path, head: Head, body: bytes) -> None:
-        """Pass on an event between two others that came over ``line``, over links of its class."""
-        event = _body(body, head.budget_us, head.spent_us + self._hop_us(line))
-        if not line.link_class.is_timed:
-            event[FLAGS_AT] |= ROUGH_FLAG
-        self._send(way, event, line.link_class)
 
     def _hop_us(self, line: Line) -> int:
         """Return what the link takes without any queue, as waiting in its queue is stamped."""
@@ -215,6 +173,11 @@ class Express:
         """Send an event on that nobody here gets to another broker of its queue group."""
         self._forward(single.head, bytearray(next(single.bodies())), onward)
 
+    def _line_to(self, uid: str) -> Line | None:
+        """Return the express link to a broker, else the normal one; None: there is none."""
+        line = self._lines.get((uid, LinkClass.EXPRESS)) if self._is_express(uid) else None
+        return line if line is not None else self._lines.get((uid, LinkClass.NORMAL))
+
     def _forward(self, head: Head, event: bytearray, onward: Onward) -> None:
         if not onward:
             return
@@ -226,22 +189,17 @@ class Express:
             return
         flags = flags_of(event)
         for uid, duty in onward:
-            way, link_class = self._hops.to(uid)
+            line = self._line_to(uid)
+            if line is None:
+                self._counters["events_without_link"] += 1
+                continue
             copy = bytearray(redirected(bytes(event), flags, head.hops + 1, 0, head.source, duty))
-            if not link_class.is_timed:
+            if not line.link_class.is_timed:
                 copy[FLAGS_AT] |= ROUGH_FLAG
                 self._counters["express_over_normal"] += 1
-            self._send(way, copy, link_class)
-
-    def _send(self, way: Path, event: bytearray, link_class: LinkClass) -> None:
-        line, rest = self._hops.first(way, link_class)
-        if line is None:
-            self._counters["events_without_link"] += 1
-            return
-        kind, before = (DETOUR, pack_route(rest)) if rest else (EVENT, b"")
-        start = frame_start(kind, len(before) + len(event)) + before
-        line.connection.send_express(bytearray(start) + event, len(start) + SPENT_AT)
-        self._counters["events_forwarded"] += 1
+            start = frame_start(EVENT, len(copy))
+            line.connection.send_express(bytearray(start) + copy, len(start) + SPENT_AT)
+            self._counters["events_forwarded"] += 1
 
 
 def _body(body: bytes, budget: int, spent: int) -> bytearray:

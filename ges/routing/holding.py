@@ -1,9 +1,10 @@
 """Events for brokers whose link is down for the moment: they wait for what comes of it.
 
-A link that breaks comes back mostly, within milliseconds or after a back-off; or a way round it is
-found; or the broker behind it is found dead. Until then its part of the ring stays its own, and
-events for it are kept with those it has not acknowledged (:mod:`overlay.queues.streams`). All this
-is bounded in bytes and in time. Pure; :mod:`ges.routing.rerouting` sends on what has waited.
+A link that breaks comes back mostly, within milliseconds or after a back-off; or the ring finds
+that the link has failed, or that the broker behind it is dead. Until then its part of the ring
+stays its own, and events for it are kept with those it has not acknowledged
+(:mod:`overlay.queues.streams`). All this is bounded in bytes and in time. Pure;
+:mod:`ges.routing.rerouting` sends on what has waited.
 """
 
 from __future__ import annotations
@@ -36,8 +37,16 @@ class Held:
 class Holding:
     """For whom events are held, by uid and class of the link."""
 
-    def __init__(self, streams: Streams, is_dead: Callable[[Peer], bool]) -> None:
-        """``is_dead``: whether that life of a broker was declared dead."""
+    def __init__(
+        self,
+        streams: Streams,
+        is_dead: Callable[[Peer], bool],
+        is_failed: Callable[[Peer], bool],
+    ) -> None:
+        """``is_dead``: whether that life of a broker was declared dead.
+
+        ``is_failed``: whether events are to take other links to a broker, as its link has failed.
+        """
         self.held: dict[Key, Held] = {}
         self.linked: Mapping[str, Member] = {}  #: by uid, as the ring has it
         self.around: frozenset[str] = frozenset()  #: uids of our ring neighbours
@@ -45,6 +54,7 @@ class Holding:
         self._known: dict[str, int] = {}  #: ring ids of those that are or were linked, by uid
         self._streams = streams
         self._is_dead = is_dead
+        self._is_failed = is_failed
 
     def note(
         self, linked: Mapping[str, Member], around: Iterable[Member], *, is_member: bool
@@ -64,6 +74,11 @@ class Holding:
         """Return the ring id that a broker had when it was linked last."""
         return self._known.get(uid)
 
+    def is_failed(self, uid: str) -> bool:
+        """Say whether the link to a member has failed, and events take other links."""
+        member = self.linked.get(uid)
+        return member is not None and self._is_failed(member.peer)
+
     @property
     def is_empty(self) -> bool:
         """No event waits; links may be waited for all the same."""
@@ -82,17 +97,22 @@ class Holding:
 
     def keep(self, key: Key, frame: Bytes, now: Nanos) -> bool:
         """Keep an event until there is a link; False if that cannot be."""
-        return (key in self.held or self.hold(key, now)) and self._streams.keep(key, frame, 1)
+        is_held = key in self.held or (not self.is_failed(key[0]) and self.hold(key, now))
+        return is_held and self._streams.keep(key, frame, 1)
 
     def release(self, key: Key) -> list[Item]:
         """Hold nothing any more; returns what has been kept, if no link has taken it over."""
         self.held.pop(key, None)
         return self._streams.give_away(key)
 
-    def may_go_round(self, key: Key, now: Nanos) -> bool:
-        """Say whether events are to go to the broker by others, as its link has not come back."""
+    def has_failed(self, key: Key, now: Nanos) -> bool:
+        """Say whether events are to take other links to a broker that lives.
+
+        A secure link may be down beside a normal one, of which the ring alone speaks.
+        """
         held = self.held[key]
-        return now >= held.since + HOLD_NS and not self._is_dead(held.peer)
+        is_late = key[1].is_secret and now >= held.since + HOLD_NS
+        return self.is_failed(key[0]) or (is_late and not self._is_dead(held.peer))
 
     def is_over(self, key: Key, now: Nanos) -> bool:
         """Say whether others are to serve the broker's part of the ring, and can."""
@@ -114,7 +134,7 @@ class Holding:
         """
         ends = (
             now + LOOK_NS
-            if self._streams.waits(key) and self.is_over(key, now)
+            if self._streams.waits(key) and (self.is_over(key, now) or self.has_failed(key, now))
             else max(held.since, now - HOLD_NS // 2) + HOLD_NS
             for key, held in self.held.items()
         )
@@ -125,9 +145,10 @@ class Holding:
         return {uid: held.place for (uid, of), held in self.held.items() if of is link_class}
 
 
-def frames_of(items: list[Item]) -> Iterator[tuple[int, bytes]]:
-    """Yield kind and body of each frame in what was kept."""
+def frames_of(items: list[Item]) -> Iterator[bytes]:
+    """Yield the event in each frame of what was kept."""
     reader = FrameReader(MAX_FRAME_BYTES)
     for item, _ in items:
         reader.feed(bytes(item))
-        yield from reader.frames()
+        for _, event in reader.frames():
+            yield event

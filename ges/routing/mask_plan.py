@@ -67,6 +67,11 @@ class MaskPlan:
             split = self._cache[duty] = self._split(duty, duty.trace)
         return split
 
+    def takes(self, uid: str) -> bool:
+        """Say whether next hops lead over the link to another member of the cluster."""
+        slot = self._cluster.slots.get(uid)
+        return slot is not None and self._cluster.tables[self._class].is_beside(slot)
+
     def instead(self, uid: str, place: int, duty: Duty) -> Onward:
         """Return whom to pass an event to so that it does not go by the broker ``uid``."""
         return self.around(uid, duty).onward

@@ -20,13 +20,12 @@ from ges.order.recalls import Recalls
 from ges.order.via import Tokens
 from ges.retained.values import RetainedValues
 from ges.routing.catch_up import CatchUp
-from ges.routing.express import Express, ExpressHops
-from ges.routing.forwarding import Forwarding, Stream
+from ges.routing.express import Express
+from ges.routing.forwarding import Forwarding
 from ges.routing.holding import Holding
 from ges.routing.known import Known
 from ges.routing.outlets import EventLines
 from ges.routing.passing import Passing
-from ges.routing.paths import Paths
 from ges.routing.plans import Plans
 from ges.routing.reach import Reach
 from ges.routing.rerouting import Rerouting
@@ -67,7 +66,6 @@ class RoutingParts:
     def build(
         cls,
         lines: EventLines,
-        paths: Paths,
         holding: Holding,
         known: Known,
         interests: Interests,
@@ -85,24 +83,24 @@ class RoutingParts:
         """
         cluster = known.cluster
         plans = Plans(lines, holding, cluster)
-        tokens: Tokens[Stream] = Tokens(rng)
+        tokens: Tokens[LinkKey] = Tokens(rng)
         choosing = Choosing(cluster, known.groups, known.outer_groups, rng)
         sharing = Sharing(choosing, counters)
         realms = Realms(cluster)
         deliveries = Deliveries(counters, now, interests, sharing, realms, values, wall_ns)
         ordering = FlowOrdering(lambda topic: deliveries.serves(Matter(LinkClass.NORMAL, topic)))
         recalls = Recalls(ordering, RecallLog(known.mask_of), cluster)
-        forwarding = Forwarding(lines, paths, holding, tokens, counters)
+        forwarding = Forwarding(lines, holding, tokens, counters)
         catch_up, stuck = CatchUp(plans), Stuck()
-        rerouting = Rerouting(lines, paths, plans, holding, forwarding, catch_up, stuck, counters)
+        rerouting = Rerouting(lines, plans, holding, forwarding, catch_up, stuck, counters)
         passing = Passing(plans, holding, forwarding, catch_up, rerouting, stuck, counters)
-        hops = ExpressHops(lines, paths, rules.is_express)
         express = Express(
-            hops,
+            lines,
             deliveries.audience,
             sharing,
             realms,
             counters,
+            is_express=rules.is_express,
             one_way_us=rules.one_way_us,
             budget_us=rules.budget_us,
         )

@@ -1,4 +1,4 @@
-"""Events on to other brokers: over links that are up, round those that are not, or later.
+"""Events on to other brokers: over links that are up, or later.
 
 What is passed on goes by the plan of the moment (:mod:`ges.routing.plans`). What cannot go waits
 for a link (:mod:`ges.routing.holding`) or for a way (:mod:`ges.routing.stuck`), goes to others in
@@ -16,7 +16,6 @@ from ges.gateways.next_hops import bits
 from ges.routing.catch_up import CatchUp, Passed
 from ges.routing.forwarding import Forwarding
 from ges.routing.holding import Holding
-from ges.routing.paths import Path
 from ges.routing.plan import Onward
 from ges.routing.plans import Plans
 from ges.routing.rerouting import Rerouting
@@ -67,11 +66,6 @@ class Passing:
         self._catch_up.keep(run, duty, flags, link_class, now)
         self._rerouting.take_stranded(now)
 
-    def send_round(self, way: Path, event: bytes, link_class: LinkClass, now: Nanos) -> None:
-        """Pass on an event between two brokers that do not use a link of their own."""
-        self._forwarding.send_round(way, event, link_class, now)
-        self._rerouting.take_stranded(now)
-
     def told(self) -> Iterable[str]:
         """Return, once, the uids of the brokers that events went to over normal links."""
         told = self._forwarding.told
@@ -112,7 +106,7 @@ class Passing:
         self._rerouting.take_stranded(now)
 
     def on_cut(self, uid: str, link_class: LinkClass, now: Nanos) -> None:
-        """A link broke, or a way round one: events for the broker there wait for what comes."""
+        """A link broke: events for the broker there wait for what comes."""
         self._rerouting.on_cut((uid, link_class), now)
         self._rerouting.take_stranded(now)
 
@@ -169,6 +163,8 @@ class Passing:
         """Send events to their destinations; those without a way wait."""
         if self.plans.cluster.version != self._version:
             self._follow_moves()
+            if self._holding.held:
+                self._rerouting.settle(now)
             self._try_stuck(now)
         split = self.plans.split(duty, link_class)
         if split.gone:

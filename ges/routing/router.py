@@ -23,12 +23,10 @@ from ges.order.via import Tokens
 from ges.routing.arc_plan import toward
 from ges.routing.coming_in import ComingIn
 from ges.routing.express import Express
-from ges.routing.forwarding import Stream
 from ges.routing.known import Known
 from ges.routing.named_sending import NamedSending
 from ges.routing.outlets import Line
 from ges.routing.passing import Passing
-from ges.routing.paths import Path
 from ges.routing.plan import Onward
 from ges.wire.directory_messages import Holder
 from ges.wire.event_flags import (
@@ -44,6 +42,7 @@ from ges.wire.events import Duty, Flow, Head
 from ges.wire.groups import Serving
 from ges.wire.realms import within
 from overlay.ids import LinkClass, Nanos
+from overlay.multigraph.weights import LinkKey
 from ring.wire.messages import Member
 
 
@@ -53,7 +52,7 @@ class Router:
     def __init__(
         self,
         known: Known,
-        tokens: Tokens[Stream],
+        tokens: Tokens[LinkKey],
         recalls: Recalls,
         past: Past,
         passing: Passing,
@@ -162,18 +161,6 @@ class Router:
             self._take_recalled(run, head.duty.millis, now)
         else:
             self._take_by_arc(run, head.duty, now, flood=head.flood, is_ours=False)
-
-    def pass_on(self, line: Line, way: Path, head: Head, event: bytes, now: Nanos) -> None:
-        """Pass on an event between two brokers that do not use a link of their own; not for us.
-
-        It goes on over links of the class it came by; ``way`` is what is still to be passed.
-        """
-        if head.express:
-            self._express.pass_on(line, way, head, event)
-        elif line.arrived(1):
-            self._counters["events_received_twice"] += 1
-        else:
-            self._passing.send_round(way, event, line.link_class, now)
 
     def tell_values(self, uid: str, runs: Iterable[EventRun], now: Nanos) -> None:
         """Send a member retained values that it lacks, and nobody else."""

@@ -6,7 +6,6 @@ second. Nothing is refused: the client is not read for a while.
 
 from __future__ import annotations
 
-from ges.topology.update_rate import Rate, RateLimit
 from overlay.ids import NANOS_PER_SECOND, Nanos
 from overlay.limits import Limits
 
@@ -14,15 +13,17 @@ from overlay.limits import Limits
 class ChangePace:
     """Keeps the changes of one client to its rate."""
 
-    __slots__ = ("_limit",)
+    __slots__ = ("_burst", "_full_at", "_rest_ns")
 
     def __init__(self, limits: Limits) -> None:
-        rest_ns = int(NANOS_PER_SECOND / limits.subscription_changes_per_second)
-        self._limit = RateLimit(Rate(0, rest_ns, limits.subscription_changes_at_once))
+        self._rest_ns = int(NANOS_PER_SECOND / limits.subscription_changes_per_second)
+        self._burst = limits.subscription_changes_at_once
+        self._full_at: Nanos = 0  #: when as many as at first may be changed at once again
 
     def wait_ns(self, changes: int, now: Nanos) -> Nanos:
         """Return for how long the client is not to be read after so many changes."""
         at = now
         for _ in range(changes):
-            at = self._limit.next(now)
+            at = max(at, self._full_at - (self._burst - 1) * self._rest_ns)
+            self._full_at = max(at, self._full_at) + self._rest_ns
         return at - now

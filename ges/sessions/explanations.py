@@ -248,22 +248,16 @@ class _Answer:
             if link_class.is_secret:
                 return (), "no all-secure path leads there"
             return (), "no path leads there: the event would wait here for one, for some seconds"
-        slots, stack = self._cluster.slots, self._stack
+        stack = self._stack
         first = next(uid for uid, duty in split.onward if duty.destinations >> slot & 1)
         steps = self._cluster.tables[link_class].path(slot)
         hops = [
             WhyHop(node, link_class if is_its_own else LinkClass.NORMAL)
             for node, is_its_own in steps
         ] or [WhyHop(slot, link_class)]  # it has just joined, and is linked
-        its_class = hops[0].link_class
-        way = stack.node.relay_paths.relays.get((first, its_class))
         problem = None
-        if way is None and not stack.has_line(first, its_class):
-            way = stack.way_round((first, its_class))
-            if way is None:
-                problem = f"the link to broker {short(first)} is lost: the event would wait for it"
-        if way is not None and all(uid in slots for uid in way):
-            hops[:1] = [WhyHop(slots[uid], its_class) for uid in way]
+        if not stack.has_line(first, hops[0].link_class):
+            problem = f"the link to broker {short(first)} is lost: the event would wait for it"
         return tuple(hops[:MAX_HOPS_TOLD]), problem
 
     # ── clients ───────────────────────────────────────────────────────────────────────────────

@@ -62,8 +62,6 @@ def broker_config(settings: Settings, open_files: int | None = None) -> BrokerCo
         level_costs=settings.links.costs == "levels",
         express_ms=1000 * settings.express.range,
         express_budget_ms=1000 * settings.express.budget,
-        relay_gain_share=settings.relays.gain_share,
-        relay_gain_ms=1000 * settings.relays.gain_time,
         logs_traces=settings.log.level is LogLevel.DEBUG,
     )
 

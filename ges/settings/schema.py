@@ -35,7 +35,6 @@ from ges.wire.events import DEFAULT_BUDGET_US
 from ges.wire.status import NAME_PATTERN
 from ges.wire.unit_messages import SMALLEST_LIMIT
 from overlay.address import DEFAULT_PORT
-from overlay.multigraph.relay_gain import DEFAULT_SHARE, MAX_SHARE
 from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule
 
 
@@ -200,30 +199,6 @@ class Express(Part, frozen=True):
             le=3600,
         ),
     ] = DEFAULT_BUDGET_US / 1e6
-
-
-class Relays(Part, frozen=True):
-    """Paths over other brokers that are faster than the direct link."""
-
-    gain_share: Annotated[
-        float,
-        setting(
-            "Share of a link's cost that a path over other brokers must save to be taken instead.",
-            *("--relay-gain-share", "SHARE"),
-            ge=0,
-            le=MAX_SHARE,
-        ),
-    ] = DEFAULT_SHARE
-    gain_time: Annotated[
-        float,
-        setting(
-            "Time that such a path must save as well.",
-            *("--relay-gain-time", "TIME"),
-            form=TIME,
-            ge=0,
-            le=10,
-        ),
-    ] = 0.001
 
 
 class Log(Part, frozen=True):
@@ -413,7 +388,6 @@ class Settings(Part, frozen=True):
     units: Units = Units()
     links: Links = Links()
     express: Express = Express()
-    relays: Relays = Relays()
     admin: Admin = Admin()
     mqtt: Mqtt = Mqtt()
     log: Log = Log()

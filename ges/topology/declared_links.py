@@ -129,27 +129,22 @@ class DeclaredLinks(Part):
         return uid in self._ours or uid in self._theirs
 
     def carries(self, peer: Peer) -> bool:
-        """Say whether events may take the link to a broker, or the way round it."""
+        """Say whether events may take the link to a broker; not one that has failed."""
         if self.is_named(peer.uid):
             return True
-        if self.is_declared or peer.declared:
-            return False
-        return self.goes_round(peer.uid) if peer.uid in self._ring.detours else True
+        return not (self.is_declared or peer.declared) and peer.uid not in self._ring.detours
 
     def carries_to(self, uid: str) -> bool:
         """Say the same of a broker by its uid; True if it is not linked."""
         peer = self._normal.get(uid)
         return peer is None or self.carries(peer)
 
-    def goes_round(self, uid: str) -> bool:
-        """Say whether events may take the ring's way round a failed link; True if there is none.
+    def has_failed(self, peer: Peer) -> bool:
+        """Say whether the ring goes round the link to a broker, and events take other links.
 
-        Not at a declared broker, and not where the first step is a link that carries none.
+        Events wait for a link that has to be named.
         """
-        way = self._ring.detours.get(uid, ())
-        if self.is_declared and way:
-            return False
-        return len(way) < 2 or self.carries_to(way[1])
+        return peer.uid in self._ring.detours and not (self.is_declared or peer.declared)
 
     @property
     def links(self) -> tuple[tuple[str, str | None, str], ...]:

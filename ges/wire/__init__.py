@@ -2,12 +2,11 @@
 
 Events
     ``topics`` (topics and filters as text), ``events`` (their header, and packing), ``event_flags``
-    (what each flag is), ``event_runs`` (many with one header), ``source_route`` (an event that
-    names its path), ``groups`` (who serves which queue group), ``levels`` (which units it is for),
-    ``realms`` (how far it goes), ``matter`` (what decides who wants it), ``names`` (of the
-    clients that it is for), ``replies`` (where the reply to a request goes), ``delivered`` (what a
-    subscriber gets), ``trace_context`` (the trace that an event belongs to), ``attributes`` (names
-    and typed values).
+    (what each flag is), ``event_runs`` (many with one header), ``groups`` (who serves which queue
+    group), ``levels`` (which units it is for), ``realms`` (how far it goes), ``matter`` (what
+    decides who wants it), ``names`` (of the clients that it is for), ``replies`` (where the reply
+    to a request goes), ``delivered`` (what a subscriber gets), ``trace_context`` (the trace that an
+    event belongs to), ``attributes`` (names and typed values).
 Subscriptions
     ``asked`` (all that one may ask for, as one value).
 Messages

@@ -1,4 +1,4 @@
-"""What brokers say to each other beyond the ring: secure links, revocations, measurements."""
+"""What brokers say to each other beyond the ring: secure links, revocations, named links."""
 
 from __future__ import annotations
 
@@ -6,14 +6,12 @@ from typing import Annotated
 
 import msgspec
 
-from overlay.ids import LinkClass, WireCount, WireUid
-from overlay.machine import LinkMessage, Message
-from overlay.multigraph.weights import Weights
+from overlay.ids import WireCount, WireUid
+from overlay.machine import Message
 from overlay.security.revocation import MAX_LIST_BYTES, MAX_VOUCHER_BYTES
 from ring.wire.messages import RingId
 
 MAX_SECURE_LINKS = 256
-MAX_LINKS_TOLD = 256
 
 
 class SecureState(Message, frozen=True):
@@ -47,23 +45,6 @@ class RevocationNotice(Message, frozen=True):
 
     crl: Annotated[bytes, msgspec.Meta(max_length=MAX_LIST_BYTES)]
     voucher: Annotated[bytes, msgspec.Meta(max_length=MAX_VOUCHER_BYTES)]
-
-
-class ToldLink(msgspec.Struct, frozen=True, array_like=True):
-    """One link of the broker that tells of it; express links only while inside their range."""
-
-    uid: WireUid  #: at its other end
-    link_class: LinkClass
-    weights: Weights
-
-
-class MeasuredLinks(LinkMessage, frozen=True):
-    """The measured links of ``origin``; told to its neighbours, who pass it on once."""
-
-    origin: WireUid
-    incarnation: WireCount
-    version: WireCount
-    links: Annotated[tuple[ToldLink, ...], msgspec.Meta(max_length=MAX_LINKS_TOLD)]
 
 
 class LinkDeclared(Message, frozen=True):

@@ -4,9 +4,8 @@ Events mostly come so, and all of a run is decided, patched and passed on at onc
 takes a few comparisons of bytes for each event, which is less than to read its header.
 
 Events that come over a connection, from a client or from a broker, are read here
-(:func:`event_runs`, :func:`read_event`), and all of them: header, attributes, names of clients,
-queue groups. So a holder of a run, now or after a while, may rely on that nothing in it is
-malformed.
+(:func:`event_runs`), and all of them: header, attributes, names of clients, queue groups. So a
+holder of a run, now or after a while, may rely on that nothing in it is malformed.
 """
 
 from __future__ import annotations
@@ -279,19 +278,6 @@ def event_runs(
             raise CodecError(problem)
         _check_readers(run)
         yield run
-
-
-def read_event(body: bytes) -> Head:
-    """Return the header of a single event; all that it says is read and checked.
-
-    Raises:
-        CodecError: it is malformed, in whatever part of it.
-    """
-    run = EventRun(read_head(body), body, [-FRAME_HEADER.size, len(body)], 1)
-    if (problem := attribute_problem(run)) is not None:
-        raise CodecError(problem)
-    _check_readers(run)
-    return run.head
 
 
 def attribute_problem(run: EventRun) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ges.wire.broker_messages import (
     LinkDeclared,
-    MeasuredLinks,
     RevocationNotice,
     SecureState,
     SecureStatesWanted,
@@ -31,7 +30,6 @@ LINK_MESSAGES: tuple[type[Message], ...] = (
     SecureState,
     SecureStatesWanted,
     RevocationNotice,
-    MeasuredLinks,
     LinkDeclared,
     LinkProbe,
     LinkEcho,

@@ -58,14 +58,6 @@ class LinkStatus(msgspec.Struct, frozen=True):
     declared: bool = False  #: an end has named it for events
 
 
-class RelayPathStatus(msgspec.Struct, frozen=True):
-    """Events of a class for one broker take a relay path: it is faster, or the link is gone."""
-
-    uid: str
-    link_class: LinkClass
-    path: tuple[str, ...]  #: uids to pass after this broker, the last is the one it leads to
-
-
 class NamedLinkStatus(msgspec.Struct, frozen=True):
     """A link that the operator of a broker has named for events."""
 
@@ -169,7 +161,6 @@ class Status(Message, frozen=True):
     backups_wanted: int = 0  #: on so many neighbours, where there are so many
     identity: IdentityStatus | None = None
     parked: int = 0  #: events that wait for an all-secure path
-    ways: tuple[RelayPathStatus, ...] = ()  #: by relays; to all others the direct link is used
     express_range_ms: float = 0.0  #: one way; 0: no express links
     kept_bytes: int = 0  #: of memory, for events to brokers whose links are lost
     replay_bytes: int = 0  #: of memory, for events kept for clients that lose their broker
@@ -202,4 +193,3 @@ class MoreStatus(Message, frozen=True):
     suspects: tuple[WireUid, ...]
     links: tuple[LinkStatus, ...]
     verdicts: tuple[VerdictStatus, ...]
-    ways: tuple[RelayPathStatus, ...]

@@ -17,7 +17,7 @@ from overlay.errors import ProtocolError
 from overlay.wire.frames import HEADER, MAX_CONTROL_BYTES
 
 #: Lists of a status that may be long, in the order in which they are told.
-LISTS = ("backups", "chords", "suspects", "links", "verdicts", "ways")
+LISTS = ("backups", "chords", "suspects", "links", "verdicts")
 
 _SPARE = 64  #: bytes that a page may take beside its items and what an empty one takes
 

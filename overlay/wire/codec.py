@@ -25,7 +25,7 @@ from overlay.wire.frames import (
     CONTROL,
     FRAGMENT,
     HEADER,
-    LAST_KIND,
+    KINDS,
     LENGTH_AND_TAG,
     LENGTH_COVERS,
     LOWEST_VERSION,
@@ -268,7 +268,7 @@ class FrameReader:
         version, kind = tag >> 8, tag & 255
         if not LOWEST_VERSION <= version <= self._highest:
             raise CodecError(f"a frame of version {version}, agreed is at most {self._highest}")
-        if kind > LAST_KIND:
+        if kind not in KINDS:
             raise CodecError(f"no frame is of kind {kind}")
         return min(self._limit, MAX_CONTROL_BYTES) if kind == CONTROL else self._limit
 

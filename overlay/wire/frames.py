@@ -5,8 +5,8 @@ A connection carries frames::
     u32 length of what follows | u8 protocol version | u8 kind | body
 
 Control frames (kind 0) are messages, and long frames go in slices (kind 4):
-:mod:`overlay.wire.codec` and :mod:`overlay.wire.fragments` read them. Event frames (kinds 1 to 3)
-are laid out by the layer above.
+:mod:`overlay.wire.codec` and :mod:`overlay.wire.fragments` read them. Event frames (kinds 1
+and 2) are laid out by the layer above.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ LOWEST_VERSION = 1  #: control frames are laid out as in this one, greetings for
 CONTROL = 0
 EVENT = 1
 DELIVERY = 2
-DETOUR = 3  #: an event on its way round a failed link
 FRAGMENT = 4  #: a slice of a long frame
-LAST_KIND = FRAGMENT
+KINDS = frozenset((CONTROL, EVENT, DELIVERY, FRAGMENT))
 
 MAX_CONTROL_BYTES = 64 * 1024
 MAX_FRAME_BYTES = 1024 * 1024 + 16 * 1024  #: a payload of 1 MiB, and all that goes before it

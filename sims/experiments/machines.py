@@ -22,7 +22,6 @@ from ges.node import BrokerNode
 from ges.profiles.profiles_part import Wanted
 from ges.statements.statements_part import ActiveIn
 from ges.units.planner import UnitsConfig
-from ges.wire.broker_messages import MeasuredLinks
 from ges.wire.client_messages import Level
 from overlay.ids import NANOS_PER_SECOND, Nanos, Peer, nanos
 from overlay.machine import Fact, Message, OpenLink, Send
@@ -80,7 +79,7 @@ class Machines(Cluster):
             InvariantViolated: they do not hold together.
         """
         machines = cls(seed, units=UnitsConfig(limit), pace=UNMEASURED)
-        machines.world.left_out = frozenset((MeasuredLinks, LinkProbe, LinkEcho))
+        machines.world.left_out = frozenset((LinkProbe, LinkEcho))
         uids = machines.start_warm(spread_evenly(n))
         machines.run(LOOK_S / 100)
         found = (machines.nodes[uid].member for uid in uids)

@@ -103,6 +103,8 @@ class Service:
         config: RingConfig = LAN,
         *,
         secure: bool = False,
+        latency: Latency | None = None,
+        pace: Pace | None = None,
         units: UnitsConfig | None = None,
     ) -> Service:
         """Return a ring of ``n`` brokers that has formed by joins.
@@ -110,7 +112,7 @@ class Service:
         Raises:
             InvariantViolated: it does not form.
         """
-        service = cls(seed, config, secure=secure, units=units)
+        service = cls(seed, config, secure=secure, latency=latency, pace=pace, units=units)
         service._grow(n)
         service.rest()
         service.run(1.0)

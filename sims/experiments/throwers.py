@@ -75,7 +75,7 @@ class Thrower:
             return
         link = self._broker.links.up.get((self._target, LinkClass.NORMAL))
         if link is not None:
-            link.connection.socket.write(self._frames.frame(*self._service.uids))
+            link.connection.socket.write(self._frames.frame())
             if (stream := link.connection.outbox.stream) is not None:
                 stream.next += 1  # it has gone past the queue, and may be acknowledged
             self._has_thrown = True

@@ -128,7 +128,7 @@ class UnitMachine:
         uid = member.peer.uid
         post = Post(units.around, LINK_CODEC, self._deliver)
         rng = rng_for(uid, "explored")
-        survey, declared = Survey(uid, rng), DeclaredLinks(self.ring, self._normal, rng)
+        survey, declared = Survey(rng), DeclaredLinks(self.ring, self._normal, rng)
         up: dict[LinkClass, set[str]] = {LinkClass.SECURE: set(), LinkClass.EXPRESS: set()}
         self.gateways = GatewaysPart(self.ring, units, survey, post, up, self.statements, declared)
         self.profiles = ProfilesPart(self.ring, units, post)

@@ -30,9 +30,8 @@ from ges.wire.events import HEADER, MAX_PAYLOAD_BYTES, WORD_BYTES
 from ges.wire.groups import Serving
 from ges.wire.levels import UPPER_BYTES
 from ges.wire.names import pack_names
-from ges.wire.source_route import pack_route
 from overlay.ids import MAX_COUNT, MAX_SEQUENCE
-from overlay.wire.frames import CONTROL, DELIVERY, DETOUR, EVENT, FRAGMENT, frame
+from overlay.wire.frames import CONTROL, DELIVERY, EVENT, FRAGMENT, frame
 
 Draw = Callable[[random.Random], int]
 
@@ -42,8 +41,7 @@ EVERYBODY = 2**64 - 1  #: as destinations
 _COUNTS = (0, 1, 2, 3, 2**31, 2**32, MAX_SEQUENCE, MAX_COUNT, MAX_COUNT + 1, 2**64 - 1)
 _TIMES = (0, 0, 1, 2, 2**32, 2**41, 2**62, MAX_COUNT, MAX_COUNT + 1)
 _GAPS = (1, 1, 2, 40)  #: between the numbers of two events
-_STEPS = (1, 1, 1, 2, 3, 15, 16, 0)  #: on the way round a link
-_KINDS = (EVENT, DETOUR, DELIVERY, CONTROL, FRAGMENT)
+_KINDS = (EVENT, DELIVERY, CONTROL, FRAGMENT)
 _U32 = (0, 1, 2**31, 2**32 - 1)
 _MASKS = (0, 1, 2, EVERYBODY, 1 << 63)
 _PARTS = (CORRELATION_FLAG, EXPRESS_FLAG, GROUPS_FLAG, LEVELS_FLAG, RETAIN_FLAG, EXPIRES_FLAG)
@@ -148,13 +146,10 @@ class OddFrames:
         )
         return body[: rng.randrange(len(body))] if rng.random() < 0.05 else body
 
-    def frame(self, *uids: str) -> bytes:
-        """Return a frame of any kind; ``uids``: of brokers, for events on their way round."""
+    def frame(self) -> bytes:
+        """Return a frame of any kind."""
         rng = self._rng
-        kind = rng.choices(_KINDS, (16, 6, 1, 1, 1))[0]
-        if kind == DETOUR:
-            known = [*uids, rng.randbytes(16).hex()]
-            return frame(kind, pack_route(rng.choices(known, k=rng.choice(_STEPS))) + self.event())
+        kind = rng.choices(_KINDS, (22, 1, 1, 1))[0]
         if kind in (EVENT, DELIVERY):
             return frame(kind, self.event())
         return frame(kind, rng.randbytes(rng.choice((0, 1, 20))))

@@ -9,14 +9,12 @@ import pytest
 
 from ges.node import BrokerNode
 from ges.stack import Stack
-from ges.topology.survey_part import Misled
-from ges.wire.source_route import pack_route
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import Input
 from overlay.queues.streams import Streams
 from overlay.wire.codec import FrameRun
-from overlay.wire.frames import DELIVERY, DETOUR, EVENT, Bytes, frame
+from overlay.wire.frames import DELIVERY, EVENT, Bytes, frame
 from ring.config import LAN
 from tests.helpers.router_bench import event
 
@@ -77,25 +75,12 @@ class Bench:
             pass
 
 
-def test_who_sends_by_a_link_that_is_gone_is_told_so() -> None:
-    bench = Bench()
-    _, body = event()
-    bench.take("c", DETOUR, pack_route(("b" * 32,)) + body)
-    assert bench.given == []
-    assert len(bench.lines["b" * 32, NORMAL].connection.items) == 1
-    del bench.lines["b" * 32, NORMAL]
-    bench.take("c", DETOUR, pack_route(("b" * 32,)) + body)
-    assert bench.given == [Misled("c" * 32)]
-
-
-@pytest.mark.parametrize("kind", [EVENT, DETOUR])
-def test_a_secure_event_does_not_come_over_a_link_that_is_not(kind: int) -> None:
+def test_a_secure_event_does_not_come_over_a_link_that_is_not() -> None:
     bench = Bench()
     _, body = event(secure=True)
-    way = pack_route(("b" * 32,)) if kind == DETOUR else b""
     with pytest.raises(ProtocolError, match="secure"):
-        bench.take("c", kind, way + body)
-    bench.take("b", kind, way + body, SECURE)
+        bench.take("c", EVENT, body)
+    bench.take("b", EVENT, body, SECURE)
 
 
 def test_a_broker_delivers_nothing_to_another() -> None:
@@ -115,12 +100,10 @@ def test_what_came_over_an_earlier_connection_is_dropped() -> None:
     assert bench.counters["events_received"] == 1
 
 
-@pytest.mark.parametrize("kind", [EVENT, DETOUR])
-def test_an_event_of_an_older_broker_whose_topic_acts_on_terminals_is_dropped(kind: int) -> None:
+def test_an_event_of_an_older_broker_whose_topic_acts_on_terminals_is_dropped() -> None:
     bench = Bench()
-    way = pack_route(("b" * 32,)) if kind == DETOUR else b""
-    bench.take("c", kind, way + event(1, topic=b"a\x1b[2J")[1])
+    bench.take("c", EVENT, event(1, topic=b"a\x1b[2J")[1])
     assert bench.counters == {"events_topic_refused": 1}
     assert bench.lines["b" * 32, NORMAL].connection.items == []
-    bench.take("c", kind, way + event(2, topic=b"a")[1])
+    bench.take("c", EVENT, event(2, topic=b"a")[1])
     assert bench.counters["events_topic_refused"] == 1, "the link goes on"

@@ -15,7 +15,6 @@ from ges.routing.holding import Holding
 from ges.routing.known import Known
 from ges.routing.outlets import EventLines
 from ges.routing.parts import ExpressRules, RoutingParts
-from ges.routing.paths import Paths
 from ges.sessions.session import Session
 from ges.statements.held import Statements
 from ges.topology.secure_graph import SecureGraph
@@ -23,7 +22,6 @@ from ges.wire.broker_messages import SecureState
 from ges.wire.delivered import read_delivery
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Head, pack_event, read_head
-from ges.wire.source_route import read_route
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.links.link import Link
 from overlay.machine import Input
@@ -32,7 +30,7 @@ from overlay.net.turn import Turn, Waiting
 from overlay.queues.resend import Item
 from overlay.queues.streams import Streams
 from overlay.wire.codec import FrameReader
-from overlay.wire.frames import DELIVERY, DETOUR, EVENT
+from overlay.wire.frames import DELIVERY, EVENT
 from ring.wire.messages import Member
 from tests.helpers.clusters import HandCluster
 
@@ -56,18 +54,19 @@ class Bench:
         self.links: dict[tuple[str, LinkClass], Link] = {}
         self.graph = SecureGraph("a" * 32)
         self.counters: Counter[str] = Counter()
-        self.detours: dict[str, tuple[str, ...]] = {}
-        self.relays: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: relay paths in use
-        self.paths: dict[tuple[str, LinkClass], tuple[str, ...]] = {}  #: any that are known
+        self.failed: set[str] = set()  #: names of brokers that live, behind links that have failed
         self.dead: set[str] = set()  #: names of brokers that were declared so
         self.streams = Streams()  #: of links that :meth:`acknowledged` was called for
-        self.holding = Holding(self.streams, lambda peer: peer.uid[0] in self.dead)
+        self.holding = Holding(
+            self.streams,
+            lambda peer: peer.uid[0] in self.dead,
+            lambda peer: peer.uid[0] in self.failed,
+        )
         self.cluster = HandCluster()  #: without a slot: events go by arcs of the ring
         self.given: list[Input] = []  #: to the machine
         self.turn = Turn()  #: knows which queues are crowded
         self.parts = RoutingParts.build(
             EventLines(self.links),
-            Paths(self.relays, self.detours, self.paths.get),
             self.holding,
             Known(
                 self.cluster,
@@ -143,12 +142,6 @@ class Bench:
         """Let an event come over the link to ``c``."""
         self.parts.router.relay(self._line_to_c(), EventRun.of(head, body), self.now)
 
-    def pass_on(self, body: bytes, link_class: LinkClass = NORMAL, *, name: str = "c") -> None:
-        """Let an event for somebody else come over a link."""
-        way, event = read_route(body)
-        line = self.links[name * 32, link_class]
-        self.parts.router.pass_on(line, way, read_head(event), event, self.now)
-
     def on_cut(self, uid: str, link_class: LinkClass) -> None:
         """A link broke."""
         self.parts.passing.on_cut(uid, link_class, self.now)
@@ -211,14 +204,6 @@ class Bench:
     def sent(self, name: str, link_class: LinkClass = NORMAL) -> list[Head]:
         """Return the heads of the events queued for a broker."""
         return [read_head(body) for body in self.sent_bodies(name, link_class)]
-
-    def sent_round(
-        self, name: str, link_class: LinkClass = NORMAL
-    ) -> list[tuple[tuple[str, ...], Head]]:
-        """Return the events queued for a broker on their way round a link."""
-        frames = frames_to(self.links[name * 32, link_class].connection)
-        found = [read_route(body) for kind, body in frames if kind == DETOUR]
-        return [(way, read_head(body)) for way, body in found]
 
     def sent_bodies(self, name: str, link_class: LinkClass = NORMAL) -> list[bytes]:
         frames = frames_to(self.links[name * 32, link_class].connection)

@@ -75,8 +75,7 @@ async def running(topology: Topology, folder: Path) -> AsyncIterator[Mapping[int
         options = (
             *("--listen", urls[number].removeprefix("chordal://"), "--name", f"broker-{number}"),
             *("--unit", unit_of(number), "--events-over", "declared", "--log-level", "warning"),
-            # By the paper's costs alone, and without relays that are faster for the moment.
-            *("--link-costs", "levels", "--relay-gain-time", "10s"),
+            *("--link-costs", "levels"),  # by the paper's costs alone
             *(("--event-links", links) if links else ()),
             *(("--join", urls[PUBLISHER]) if number != PUBLISHER else ()),
         )

@@ -14,7 +14,7 @@ from ges.cli import logs, sub
 from ges.cli.main import run
 from ges.operations.walk import Walk
 from ges.wire.delivered import Event
-from ges.wire.status import RelayPathStatus, Status
+from ges.wire.status import Status
 from overlay.ids import LinkClass
 from tests.ges.operations.test_overlay_graph import broker
 
@@ -27,11 +27,9 @@ def evil_status() -> Status:
     """What a broker says that means harm, wherever a message takes any text."""
     at = broker("a" * 32, ("b" * 32, NORMAL, 1.0))
     link = msgspec.structs.replace(at.links[0], cipher=EVIL, roles=(EVIL,), name=EVIL)
-    ways = (RelayPathStatus(EVIL, NORMAL, (EVIL, EVIL)),)
     return msgspec.structs.replace(
         at,
         links=(link,),
-        ways=ways,
         overlay=EVIL,
         version=EVIL,
         name=EVIL,

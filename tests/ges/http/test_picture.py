@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from ges.gateways.costs import BUCKETS_NS
+from ges.gateways.link_state import Edge
 from ges.http.assembly import Heard, brokers_of, links_of
 from ges.http.fallen import DOUBT_SECONDS, SHOWN_SECONDS, Fallen
 from ges.http.incident_book import IncidentBook
@@ -12,8 +14,6 @@ from ges.http.picture import BrokerPicture, State
 from ges.http.sightings import Sighting
 from ges.wire.status import IncidentStatus, LinkStatus, Status, VerdictStatus
 from overlay.ids import LinkClass, Peer
-from overlay.multigraph.graph import Multigraph
-from overlay.multigraph.weights import Weights
 from overlay.trace_schema import Verdict
 from ring.wire.messages import Member
 
@@ -52,11 +52,9 @@ def status(
     )  # fmt: skip
 
 
-def heard(
-    *statuses: Status, silent: tuple[str, ...] = (), graph: Multigraph | None = None
-) -> Heard:
+def heard(*statuses: Status, silent: tuple[str, ...] = (), edges: tuple[Edge, ...] = ()) -> Heard:
     sightings = {each.uid: Sighting(each, 10.0, is_asked=each.uid != A) for each in statuses}
-    return Heard(sightings, {}, frozenset(silent), graph or Multigraph(), 10.5)
+    return Heard(sightings, {}, frozenset(silent), {NORMAL: edges}, 10.5)
 
 
 def states(found: Heard, dead: dict[str, int] | None = None) -> dict[str, State]:
@@ -99,12 +97,11 @@ def test_of_both_ends_the_worse_counts_and_flows_are_added() -> None:
     assert (found.a, found.b, found.rtt_ms, found.traffic, found.queued_bytes) == (A, B, 4, 15, 14)
 
 
-def test_links_of_those_that_are_not_asked_come_from_the_graph() -> None:
-    graph = Multigraph()
-    graph.put(B, C, NORMAL, Weights(2_000_000, 1000, 0, 30, 0, 0))
-    graph.put(A, C, NORMAL, Weights(2_000_000, 1000, 0, 30, 0, 0))  # A itself has no such link
-    [found] = links_of(heard(status(A), graph=graph))
-    assert (found.a, found.b, found.rtt_ms, found.traffic) == (B, C, 2.0, 30)
+def test_links_of_those_that_are_not_asked_come_from_what_members_tell() -> None:
+    edges = Edge(B, C, 10), Edge(A, C, 10)  # A itself has no such link
+    [found] = links_of(heard(status(A), edges=edges))
+    assert (found.a, found.b, found.link_class, found.rtt_ms) == (B, C, NORMAL, None)
+    assert found.cost_ms == BUCKETS_NS[10] / 1e6
 
 
 @pytest.mark.parametrize("restored_s", [None, 5.0])

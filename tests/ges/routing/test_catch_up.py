@@ -258,7 +258,7 @@ async def test_however_many_duties_events_come_with_what_is_kept_of_them_is_boun
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("ges.routing.arc_plan.MAX_CACHED", 16)  # what plans remember is theirs
-    holding = Holding(Streams(), lambda peer: False)
+    holding = Holding(Streams(), lambda peer: False, lambda peer: False)
     plans = Plans(EventLines({}), holding, HandCluster())
     plans.here = 0
     others = [member(f"{number:032x}", 1000 * number) for number in range(1, 61)]

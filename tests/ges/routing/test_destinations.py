@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ges.order.recalls import Answer, Outbound
+from ges.routing.holding import HOLD_NS
 from ges.routing.stuck import TRACED_NS, WAIT_NS
 from ges.wire.events import Duty, pack_event, read_head
 from ges.wire.recall_messages import FlowTail, RangeQuery, Tails, WantedRange
@@ -146,6 +147,69 @@ async def test_what_finds_no_way_is_given_up_in_time_and_counted() -> None:
     bench.expire()
     assert not bench.keeps_events
     assert bench.counters["events_without_link"] == 1
+
+
+def behind_a_cut_link(*secure: str) -> Bench:
+    """An event for c waits, as the link there is cut; b is linked to c as well."""
+    link_class = SECURE if secure else NORMAL
+    bench = clustered(*secure)
+    bench.cluster.link([*LINKS, (B, C)])
+    bench.acknowledged("c", link_class)
+    bench.cluster.wanted[b"t"] = 0b0100
+    bench.cut("c", link_class)
+    bench.publish(*event(secure=bool(secure)))
+    assert bench.keeps_events
+    return bench
+
+
+async def test_events_behind_a_failed_link_wait_until_next_hops_lead_round_it() -> None:
+    bench = behind_a_cut_link()
+    linked = {B: RING["b"], C: RING["c"]}
+    bench.failed.add("c")
+    bench.update(RING["a"], linked)
+    assert bench.sent("b") == []
+    assert bench.keeps_events, "next hops lead over the link still"
+    bench.cluster.link([(A, B), (B, C), (C, D)])
+    bench.publish(*event(2))
+    assert [(head.sequence, head.again) for head in bench.sent("b")] == [(1, True), (2, False)]
+    assert destinations(bench, "b") == [0b0100, 0b0100]
+    assert not bench.keeps_events
+    assert bench.counters["events_without_link"] == 0
+
+
+async def test_an_event_that_comes_before_next_hops_have_moved_waits_for_that() -> None:
+    bench = clustered()
+    bench.cluster.wanted[b"t"] = 0b0100
+    del bench.links[C, NORMAL]
+    bench.failed.add("c")
+    bench.publish(*event())
+    assert bench.keeps_events
+    bench.cluster.link([(A, B), (B, C), (C, D)])
+    bench.update(RING["a"], {B: RING["b"], C: RING["c"]})
+    assert destinations(bench, "b") == [0b0100]
+    assert not bench.keeps_events
+
+
+async def test_secure_events_wait_a_moment_for_their_link_and_then_take_other_secure_ones() -> None:
+    bench = behind_a_cut_link("b", "c")
+    bench.cluster.link([(A, B), (B, C), (C, D)], [SECURE])
+    bench.expire()
+    assert bench.sent("b", SECURE) == []
+    bench.now = HOLD_NS
+    bench.expire()
+    assert destinations(bench, "b", SECURE) == [0b0100]
+    assert bench.sent("b") == bench.sent("c") == []
+    assert not bench.keeps_events
+
+
+async def test_secure_events_wait_on_where_no_secure_links_lead_round_theirs() -> None:
+    bench = behind_a_cut_link("b", "c")
+    bench.cluster.link([(A, B), (C, D)], [SECURE])
+    bench.failed.add("c")
+    bench.now = HOLD_NS
+    bench.expire()
+    assert bench.keeps_events
+    assert bench.sent("b", SECURE) == bench.sent("b") == bench.sent("c") == []
 
 
 async def test_whoever_has_died_is_no_destination_any_more() -> None:

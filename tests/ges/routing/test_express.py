@@ -81,7 +81,7 @@ async def test_a_demoted_link_takes_none(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     a, b = await pair_of(brokers)
-    monkeypatch.setattr(a.stack.express._hops, "_is_express", lambda uid: False)
+    monkeypatch.setattr(a.stack.express, "_is_express", lambda uid: False)
     async with attach(a) as here, attach(b) as there, there.subscribe("t") as events:
         await here.publish("t", b"1", link_class=EXPRESS)
         assert not (await anext(events)).express_path

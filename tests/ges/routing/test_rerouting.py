@@ -10,7 +10,6 @@ from ges.wire.event_flags import AGAIN_FLAG
 from ges.wire.event_runs import EventRun
 from ges.wire.events import FRONT, MAX_HOPS, NO_DUTY, pack_event, read_head
 from ges.wire.groups import Serving
-from ges.wire.source_route import pack_route
 from overlay.ids import nanos
 from overlay.links.link import Link
 from ring.wire.messages import Member
@@ -79,35 +78,6 @@ async def test_secure_events_for_it_go_to_all_over_secure_links() -> None:
     assert bench.sent("b") == []
 
 
-async def test_secure_events_wait_a_moment_for_their_link_then_go_round_it() -> None:
-    """Longer, and events that come there by others would have them given up."""
-    bench = Bench("b", "c")
-    complete(bench, "a", "b", "c")
-    bench.acknowledged("c", SECURE)
-    bench.publish(*event(secure=True))
-    bench.paths["c" * 32, SECURE] = ("a" * 32, "b" * 32, "c" * 32)
-    bench.cut("c", SECURE)
-    bench.expire()
-    assert len(bench.sent("b", SECURE)) == 1, "its own"
-    bench.now = HOLD_NS
-    bench.expire()
-    assert [way for way, _ in bench.sent_round("b", SECURE)] == [("c" * 32,)]
-    assert bench.sent("b") == bench.sent("c") == []
-
-
-async def test_secure_events_wait_on_where_no_way_round_their_link_is_up() -> None:
-    bench = Bench("b", "c")
-    complete(bench, "a", "b", "c")
-    bench.acknowledged("c", SECURE)
-    bench.publish(*event(secure=True))
-    bench.paths["c" * 32, SECURE] = ("a" * 32, "d" * 32, "c" * 32)
-    bench.cut("c", SECURE)
-    bench.now = HOLD_NS
-    bench.expire()
-    assert bench.keeps_events
-    assert bench.sent_round("b", SECURE) == []
-
-
 def waiting() -> Bench:
     """An event waits for the link to ``c``, which is a ring neighbour and on the ring still."""
     bench = Bench()
@@ -120,14 +90,20 @@ def waiting() -> Bench:
     return bench
 
 
-async def test_events_that_wait_go_round_as_soon_as_a_way_round_is_found() -> None:
-    bench = waiting()
-    assert bench.sent_round("b") == []
-    bench.detours["c" * 32] = ("a" * 32, "b" * 32, "c" * 32)
-    bench.update(RING["a"], {"b" * 32: RING["b"]}, [RING["b"], RING["c"]])
-    assert [(way, head.again) for way, head in bench.sent_round("b")] == [(("c" * 32,), False)]
+async def test_behind_a_failed_link_who_stands_before_us_serves_a_part_of_the_ring() -> None:
+    """That one is linked to the broker there, as a ring neighbour's neighbour."""
+    bench = Bench()
+    bench.acknowledged("b")
+    bench.cut("b", NORMAL)
+    bench.publish(*event())
+    assert [limit_of(head) for head in bench.sent("c")] == [0], "what is for b waits"
+    bench.failed.add("b")
+    bench.update(RING["a"], {"b" * 32: RING["b"], "c" * 32: RING["c"]}, RING.values())
+    assert [(limit_of(head), head.again) for head in bench.sent("c")] == [(0, False), (20, True)]
     assert not bench.keeps_events
-    assert bench.counters["events_sent_on"] == 0
+    bench.publish(*event(2))
+    assert [limit_of(head) for head in bench.sent("c")] == [0, 20, 0, 20], "nothing waits any more"
+    assert bench.counters["events_without_link"] == 0
 
 
 async def test_before_a_broker_leaves_what_waits_goes_to_who_stands_in() -> None:
@@ -246,15 +222,6 @@ async def test_where_it_was_alone_in_its_part_of_the_ring_nothing_is_lost() -> N
     bench.gone("b")
     assert [limit_of(head) for head in bench.sent("c")] == [0]
     assert bench.counters["events_unacknowledged_dropped"] == 0
-
-
-async def test_an_event_on_its_way_to_a_broker_that_left_goes_to_who_stands_in() -> None:
-    bench = Bench()
-    bench.gone("c")
-    _, body = event()
-    bench.pass_on(pack_route(("c" * 32,)) + body, name="b")
-    assert [(limit_of(head), head.again) for head in bench.sent("b")] == [(0, True)]
-    assert bench.counters["events_without_link"] == 0
 
 
 async def test_events_that_went_too_far_are_counted() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import trio
+from hypothesis import given
+from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from benchmarks.stage.brokers import Brokers, attach
@@ -27,6 +29,21 @@ def test_the_first_thousands_are_free_and_the_rest_has_a_rate() -> None:
     assert pace.wait_ns(500, nanos(1.0)) == nanos(1.0)
     assert pace.wait_ns(250, nanos(2.0)) == nanos(0.5)
     assert pace.wait_ns(250, nanos(10.0)) == 0
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, nanos(3))), min_size=1, max_size=40))
+def test_whatever_a_client_changes_its_rate_holds(bursts: list[tuple[int, int]]) -> None:
+    rate = Limits(subscription_changes_at_once=3, subscription_changes_per_second=2.0)
+    pace, now = ChangePace(rate), 0
+    done: list[int] = []
+    for changes, pause in bursts:
+        now += pause
+        now += pace.wait_ns(changes, now)
+        done += [now] * changes
+    for first, at in enumerate(done):
+        for later in range(first + 1, len(done)):
+            # A burst of changes is taken before the client waits for it.
+            assert later - first + 1 <= 3 + 5 + (done[later] - at) / nanos(0.5) + 1
 
 
 async def test_a_client_is_read_at_its_rate_and_others_are_not_held_up(

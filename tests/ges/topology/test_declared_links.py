@@ -166,18 +166,14 @@ def test_what_an_earlier_life_of_the_other_end_named_is_named_no_more() -> None:
     assert not bench.carries
 
 
-def test_no_event_goes_round_a_failed_link_at_a_declared_broker_or_by_one() -> None:
-    way = (A, "c" * 32, B)
-    assert Bench(declared=False, other=False).part.goes_round(B), "there is no way round"
-    for declared, first, expected in (
-        (True, False, False),
-        (False, True, False),
-        (False, False, True),
-    ):
-        bench = Bench(declared=declared, other=False, names=False)
-        bench.normal["c" * 32] = Peer("c" * 32, 1, "chordal://c.test:1", declared=first)
-        bench.ring.detours[B] = way
-        assert bench.part.goes_round(B) == bench.carries == expected
+def test_events_take_other_links_than_a_failed_one_unless_it_has_to_be_named() -> None:
+    assert not Bench(declared=False, other=False).part.has_failed(Peer(B, 1, URL))
+    for declared, other in ((False, False), (True, False), (False, True)):
+        bench = Bench(declared=declared, other=other, names=False)
+        bench.ring.detours[B] = (A, "c" * 32, B)
+        peer = Peer(B, 1, URL, declared=other)
+        assert bench.part.has_failed(peer) == (not declared and not other)
+        assert not bench.carries
 
 
 def test_urls_of_links_are_plain_and_not_too_many() -> None:

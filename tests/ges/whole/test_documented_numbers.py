@@ -10,22 +10,20 @@ from ges.broker import broker
 from ges.client import keepalive, outgoing, resuming, tries
 from ges.client.attachment import KEPT_BYTES as UNCONFIRMED_BYTES
 from ges.delivery import kept, past
+from ges.gateways import costs, lasting, own_links
 from ges.order import flow_order, recall
-from ges.routing import forwarding, holding
+from ges.routing import holding
 from ges.sessions import reader
 from ges.sessions import session as sessions
-from ges.topology import horizon, parallel_links, relay_paths, survey
-from ges.topology.update_rate import Rate
+from ges.topology import parallel_links
 from overlay.ids import nanos
 from overlay.limits import LIMITS
 from overlay.links import calling, keeping, lifecycle, stillness
 from overlay.multigraph import (
     cost,
     express_range,
-    path_choice,
     probes,
     quick_probes,
-    relay_gain,
     weights,
 )
 from overlay.net import connection, slices
@@ -85,42 +83,16 @@ LINKS: list[Statement] = [
         (cost.FALL, cost.CALM_NS),
         (0.75, nanos(3)),
     ),
-    # what brokers tell each other
+    # paths
+    ("at once, at most every 50 ms", own_links.GATHER_NS, nanos(0.05)),
     (
-        "0.3 s after a weight that counts has changed, at most once a second, and every 30 s",
-        (survey.GATHER_NS, survey.TELL_RATE.least_ns, horizon.REFRESH_NS),
-        (nanos(0.3), nanos(1), nanos(30)),
+        "by three buckets or more is told at most every second",
+        (own_links.MUCH, own_links.MUCH_NS),
+        (3, nanos(1)),
     ),
-    ("at most every 3 s", survey.PASS_ON_RATE.least_ns, nanos(3)),
-    (
-        "Beyond four times in a row its own table is told every 8 s",
-        survey.TELL_RATE,
-        Rate(nanos(1), nanos(8), 4),
-    ),
-    (
-        "Beyond two times in a row others' tables are passed on every 24 s",
-        survey.PASS_ON_RATE,
-        Rate(nanos(3), nanos(24), 2),
-    ),
-    ("a second after the link is up", survey.GREET_NS, nanos(1)),
-    ("At most 512 are kept", horizon.MAX_TABLES, 512),
-    ("that is not told again for 100 s is forgotten", horizon.EXPIRE_NS, nanos(100)),
-    # path choice
-    (
-        "faster for 1 s: it saves at least a fifth of the direct link's cost, and at least 1 ms",
-        (path_choice.SUSTAIN_NS, relay_gain.DEFAULT_SHARE, relay_gain.DEFAULT_TIME_NS),
-        (nanos(1), 0.2, nanos(0.001)),
-    ),
-    ("a new direct link is used for 5 s first", path_choice.SETTLE_NS, nanos(5)),
-    ("at the earliest 3 s after the change", path_choice.HOLD_NS, nanos(3)),
-    (
-        "lasted less than 60 s makes the next one wait twice as long, up to 96 s",
-        (path_choice.STEADY_NS, path_choice.HOLD_NS << path_choice.MAX_DOUBLINGS),
-        (nanos(60), nanos(96)),
-    ),
-    ("A path names at most 8 brokers", relay_paths.LONGEST_WAY, 8),
-    ("beyond 32 hops there is none", forwarding.MAX_REROUTED_HOPS, 32),
-    ("brought up to date at most once in 100 ms", relay_paths.PATHS_NS, nanos(0.1)),
+    ("A smaller one is told at most every 8 s", own_links.COST_NS, nanos(8)),
+    ("each 1.5 times the one before", (costs.BUCKETS_NS[0], costs.BUCKETS_NS[1]), (50000, 75000)),
+    ("counts for 0.4 s more", lasting.GRACE_NS, nanos(0.4)),
 ]
 
 EXPRESS: list[Statement] = [

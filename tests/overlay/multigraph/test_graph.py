@@ -17,13 +17,12 @@ UIDS = st.sampled_from("abcdefg")
 COSTS = st.integers(min_value=1, max_value=30).map(lambda n: Weights(n * nanos(0.001), 0))
 
 
-def test_links_lead_both_ways_at_the_same_cost() -> None:
+def test_links_lead_both_ways() -> None:
     graph = Multigraph()
     graph.put("a", "b", NORMAL, Weights(10, 0))
-    assert dict(graph.near("b", NORMAL)) == {"a": cost_ns(NORMAL, Weights(10, 0))}
-    assert graph.weights("b", "a", NORMAL) == Weights(10, 0)
-    assert graph.near("a", SECURE) == {}
-    assert graph.near("x", NORMAL) == {}
+    assert graph.has("b", "a", NORMAL)
+    assert not graph.has("a", "b", SECURE)
+    assert list(graph.links()) == [("a", "b", NORMAL, Weights(10, 0))]
 
 
 @pytest.mark.parametrize("link_class", [EXPRESS, SECURE])
@@ -34,27 +33,11 @@ def test_express_and_secure_links_are_subsets_of_the_normal_ones(link_class: Lin
     graph.put("a", "b", NORMAL, Weights(1, 0))
     graph.put("a", "b", link_class, Weights(1, 0))
     assert [link[2] for link in graph.links()] == [NORMAL, link_class]
-    graph.remove("b", "a", NORMAL)
-    assert graph.size == 0
 
 
 def test_nobody_is_linked_to_itself() -> None:
     with pytest.raises(InvariantError, match="BUG"):
         Multigraph().put("a", "a", NORMAL, Weights(1, 0))
-
-
-def test_only_what_changes_a_cost_is_a_change() -> None:
-    graph = Multigraph()
-    graph.put("b", "a", NORMAL, Weights(10, 0))
-    assert graph.is_changed
-    assert graph.take_changed(NORMAL) == {("a", "b")}
-    graph.put("a", "b", NORMAL, Weights(10, 3))
-    assert not graph.is_changed
-    assert graph.weights("a", "b", NORMAL) == Weights(10, 3)
-    graph.remove("a", "b", SECURE)
-    assert not graph.is_changed
-    graph.remove("a", "b", NORMAL)
-    assert graph.take_changed(NORMAL) == {("a", "b")}
 
 
 def test_the_view_for_people_has_a_key_for_each_class_and_all_weights() -> None:
@@ -76,7 +59,7 @@ def test_the_view_for_people_has_a_key_for_each_class_and_all_weights() -> None:
 
 
 class Links(RuleBasedStateMachine):
-    """Compares the multigraph with a plain dictionary, whatever comes and goes."""
+    """Compares the multigraph with a plain dictionary, whatever is put in."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -93,23 +76,9 @@ class Links(RuleBasedStateMachine):
             self.graph.put(a, b, link_class, weights)
             self.model[key] = weights
 
-    @rule(a=UIDS, b=UIDS, link_class=st.sampled_from(LinkClass))
-    def remove(self, a: str, b: str, link_class: LinkClass) -> None:
-        self.graph.remove(a, b, link_class)
-        for each in LinkClass if link_class is NORMAL else (link_class,):
-            self.model.pop((*ends(a, b), each), None)
-
     @invariant()
     def the_links_are_those_put(self) -> None:
         assert {(a, b, c): w for a, b, c, w in self.graph.links()} == self.model
-        assert self.graph.size == len(self.model)
-        for uid in "abcdefg":
-            for link_class in LinkClass:
-                assert dict(self.graph.near(uid, link_class)) == {
-                    (b if a == uid else a): cost_ns(c, w)
-                    for (a, b, c), w in self.model.items()
-                    if c is link_class and uid in (a, b)
-                }
 
     @invariant()
     def express_and_secure_are_subsets(self) -> None:

@@ -16,7 +16,6 @@ from overlay.wire.frames import (
     EVENT,
     FRAGMENT,
     HEADER,
-    LAST_KIND,
     MAX_CONTROL_BYTES,
     MAX_FRAME_BYTES,
     PROTOCOL_VERSION,
@@ -142,7 +141,7 @@ def test_a_frame_of_another_version_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("length", "kind"),
-    [(LIMIT + 1, EVENT), (2**32 - 1, EVENT), (1, EVENT), (0, CONTROL), (2, LAST_KIND + 1)],
+    [(LIMIT + 1, EVENT), (2**32 - 1, EVENT), (1, EVENT), (0, CONTROL), (2, 3), (2, FRAGMENT + 1)],
 )
 def test_an_impossible_length_or_kind_is_refused_before_a_body_comes(
     length: int, kind: int

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from overlay.wire.codec import FrameReader
-from overlay.wire.frames import EVENT, LAST_KIND, PROTOCOL_VERSION, frame, frame_start
+from overlay.wire.frames import DELIVERY, EVENT, PROTOCOL_VERSION, frame, frame_start
 
 
-@pytest.mark.parametrize("kind", [EVENT, LAST_KIND - 1])
+@pytest.mark.parametrize("kind", [EVENT, DELIVERY])
 @pytest.mark.parametrize("size", [0, 1, 300, 70_000])
 def test_a_start_and_its_body_are_a_frame(kind: int, size: int) -> None:
     body = bytes(size)
