@@ -75,11 +75,9 @@ def verdicts(spark: SparkSession, rows: pa.Table) -> dict[tuple[int, str], Judge
     """Return what the analysis says of each data set, by its key and ``p50`` or ``p99``."""
     measured = spark.createDataFrame(rows, spark_schema(Measured)).persist()
     try:
-        counted = buckets(measured, "unit").persist()
-        found = drawn(counted)
+        found = drawn(buckets(measured, "unit"), len(rows))
         exact = cell_quantiles(measured, {key: own.counts for key, own in found.items()})
         told = growth.series(cells(exact, found))
-        counted.unpersist()
     finally:
         measured.unpersist()
     return {

@@ -11,6 +11,7 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from overlay.trace_schema import Incident, Probe
 from spark.analysis import (
     churn,
     comparison,
@@ -68,7 +69,7 @@ def analyse(spark: SparkSession, data: Dataset) -> Analysis:
     fits = _sorted(small.named((fit for each in told for fit in growth.fits(each)), Fit))
     return Analysis(
         facts=small.facts,
-        counts=_sorted(small.named(measures.counts(small.runs, small.per_run), CountsRow)),
+        counts=_sorted(small.named(measures.counts(small.runs, data.told[Incident]), CountsRow)),
         quantiles=_sorted(_quantiles(small)),
         survival=_sorted(_survival(small)),
         survived=_sorted(small.named(survival.summaries(small.steps), Survived)),
@@ -78,7 +79,7 @@ def analyse(spark: SparkSession, data: Dataset) -> Analysis:
         delivery=_sorted(_deliveries(small)),
         interruptions=_sorted(_interruptions(small)),
         levels=_sorted(small.named(levels.by_level(small.took), Level)),
-        records=_sorted(small.named(small.records, Records)),
+        records=_sorted(small.named(levels.records(small.runs, data.told[Incident]), Records)),
         comparisons=_comparisons(small),
         outliers=_outliers(spark, data, small),
         skipped=data.skipped,
@@ -91,10 +92,8 @@ class _Small:
 
     keyed: DataFrame  #: ``recovery.KeyedRun``
     runs: pa.Table  #: ``recovery.Runs.rows``
-    per_run: pa.Table
     facts: Facts
     groups: Mapping[int, KeyedGroup]
-    counts: Mapping[Key, Counts]
     exact: Sequence[CellQuantiles]
     drawn: Mapping[Key, Replicates]
     cells: Sequence[Cell]
@@ -102,7 +101,6 @@ class _Small:
     events: Sequence[delivery.Events]
     holes: Sequence[churn.Hole]
     took: Mapping[Key, CellQuantiles]  #: of all else that lasts
-    records: Sequence[levels.KeyedRecords]
 
     def named(self, rows: Iterable[_Keyed], record: type[_Named]) -> list[_Named]:
         """Return keyed rows as rows of ``record``: with the columns of their groups, and n."""
@@ -120,42 +118,34 @@ class _Small:
 def _reduced(data: Dataset) -> _Small:
     """Reduce the rows to small tables, each computed once."""
     runs = measures.runs_here(data.runs)
-    measured = measures.measured(data.incidents, runs.frame, with_curve=True)
-    counted = quantiles.buckets(measured, "unit").persist()
-    try:
-        every = drawn(counted)
-    finally:
-        counted.unpersist()
-    found = {key: own for key, own in every.items() if key[2] != CURVE}
-    counts = {key: own.counts for key, own in found.items()}
+    facts = measures.facts(runs.rows, data.told[Incident])
+    of_levels = levels.rows() if facts.in_units else []
+    measured = measures.measured(data.incidents, runs.frame, with_curve=True, more=of_levels)
+    every = drawn(quantiles.buckets(measured, "unit"), facts.incidents)
+    counts = {key: own.counts for key, own in every.items() if key[2] != CURVE}
+    found = {key: every[key] for key in counts if key[2] in MEASURES}
     holes = collect(churn.holes(data.incidents, runs.frame), churn.Hole)
-    probes = delivery.keyed_probes(data.probes, runs.frame) if data.probes else None
-    per_run = measures.per_run(data.incidents)
-    facts = measures.facts(runs.rows, per_run)
-    more = [churn.lasted(data.incidents, runs.frame)] if any(h.measure for h in holes) else []
-    known = quantiles.counts_of(hole for hole in holes if hole.measure)
-    others = [levels.lasted(data.incidents, runs.frame)] if facts.in_units else []
-    others += [] if probes is None else [delivery.took(probes)]
-    for rows in others:
-        known |= quantiles.counts(quantiles.buckets(rows))
-    exact = _exact([measures.measured(data.incidents, runs.frame), *more, *others], counts | known)
-    records = levels.records(data.incidents, runs.frame) if facts.with_records else None
-    own = [row for key, row in exact.items() if key in counts]
+    counts |= quantiles.counts_of(hole for hole in holes if hole.measure)
+    parts = [measures.measured(data.incidents, runs.frame, more=of_levels)]
+    if any(hole.measure for hole in holes):
+        parts.append(churn.lasted(data.incidents, runs.frame))
+    if data.probes:
+        parts.append(delivery.took(delivery.keyed_probes(data.probes, runs.frame)))
+        counts |= quantiles.counts(quantiles.buckets(parts[-1]))
+    exact = _exact(parts, counts)
+    own = [row for key, row in exact.items() if key in found]
     return _Small(
         keyed=runs.frame,
         runs=runs.rows,
-        per_run=per_run,
         facts=facts,
         groups=runs.groups,
-        counts=counts,
         exact=own,
         drawn=found,
         cells=cells(own, found),
         steps=survival.steps({key: own.counts for key, own in every.items() if key[2] == CURVE}),
-        events=() if probes is None else collect(delivery.events(probes), delivery.Events),
+        events=delivery.events(runs.rows, data.told[Probe]) if data.probes else (),
         holes=holes,
-        took={key: row for key, row in exact.items() if key not in counts},
-        records=() if records is None else collect(records, levels.KeyedRecords),
+        took={key: row for key, row in exact.items() if key not in found},
     )
 
 
@@ -224,7 +214,8 @@ def _seconds(found: CellQuantiles | None, column: str) -> float | None:
 
 def _comparisons(small: _Small) -> tuple[Comparison, ...]:
     pairs = comparison.pairs(small.groups.values())
-    told = comparison.compare(pairs, small.groups, small.cells, small.counts)
+    counts = {key: own.counts for key, own in small.drawn.items()}
+    told = comparison.compare(pairs, small.groups, small.cells, counts)
     keys = ("scenario", "setting", "profile", "measure", "quantile", "n", "base", "value")
     return ordered(told, *keys, "parameters")
 

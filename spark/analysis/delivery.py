@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from statistics import NormalDist
 
 import msgspec
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
@@ -24,6 +25,11 @@ from spark.analysis.replicates import CONFIDENCE
 
 _Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 _CLASS = (*CELL, "link_class")
+#: Field of :class:`Events` -> the column in which ``load.check`` has counted it.
+_COUNTED = {"events": "rows"} | {
+    name: name for name in ("once", "lost", "unexplained", "late", "twice", "disordered")
+}
+_STRUCK = "struck"
 _APART, _LATENCY, _USUAL, _BROKEN = "\n", "latency", "usual", "broken"
 _FLOW = ("run_id", "publisher", "link_class", "subscriber")
 
@@ -75,9 +81,6 @@ class KeyedProbe(msgspec.Struct, frozen=True, kw_only=True):
     subscriber: str
     published_ns: int
     delivered_ns: int | None
-    fate: str
-    is_late: bool
-    why: str | None
     fault: str | None
     fault_ns: int | None
     struck: str | None
@@ -134,19 +137,23 @@ def keyed_probes(probes: DataFrame, runs: DataFrame) -> DataFrame:
     return expect(probes.join(runs, "run_id", "inner"), KeyedProbe)
 
 
-def events(probes: DataFrame) -> DataFrame:
-    """Return rows of :class:`Events` from those of :class:`KeyedProbe`."""
-    fate = fn.col("fate")
-    found = probes.groupBy(*_CLASS, "unit").agg(
-        fn.count("*").alias("events"),
-        fn.count_if(fate == "once").alias("once"),
-        fn.count_if(fate == "lost").alias("lost"),
-        fn.count_if((fate == "lost") & (fn.col("why") == "unexplained")).alias("unexplained"),
-        fn.count_if("is_late").alias("late"),
-        fn.count_if(fate == "twice").alias("twice"),
-        fn.count_if(fate == "disordered").alias("disordered"),
+def events(runs: pa.Table, told: pa.Table) -> list[Events]:
+    """Return what became of the events of each unit.
+
+    ``runs`` are ``recovery.Runs.rows``, and ``told`` is what ``load.check`` counted of probes.
+    """
+    found = (
+        told.join(runs, "run_id", join_type="inner")
+        .group_by([*_CLASS, "unit"])
+        .aggregate([(column, "sum") for column in _COUNTED.values()])
     )
-    return expect(found, Events)
+    return [
+        Events(
+            **{name: row[name] for name in (*_CLASS, "unit")},
+            **{name: row[f"{column}_sum"] for name, column in _COUNTED.items()},
+        )
+        for row in found.to_pylist()
+    ]
 
 
 def deliveries(events: Iterable[Events]) -> list[KeyedDelivery]:
@@ -215,24 +222,28 @@ def took(probes: DataFrame) -> DataFrame:
     that is lost never came, and a flow of which nothing came any more was never taken up again.
     """
     came = fn.col("delivered_ns") - fn.col("published_ns")
-    is_usual = fn.col("fault").isNull() & fn.col("gap").isNotNull()
-    each = fn.array(_named(_LATENCY, came))
-    both = fn.array(_named(_LATENCY, came), _named(_USUAL, fn.col("gap")))
-    broken = fn.concat_ws(_APART, fn.lit(_BROKEN), "link_class", "fault", "struck")
+    fault, gap = fn.col("fault"), fn.col("gap")
+    broken = fn.concat_ws(_APART, fn.lit(_BROKEN), "link_class", "fault", _STRUCK)
+    each = (
+        _named(_LATENCY, came),
+        fn.when(fault.isNull() & gap.isNotNull(), _named(_USUAL, gap)),
+        fn.when(fault.isNotNull() & fn.col("is_first"), _row(broken, fn.col("longest"))),
+    )
     rows = (
         _gaps(probes)
-        .select(*CELL, fn.inline(fn.when(is_usual, both).otherwise(each)))
-        .unionByName(
-            _of_fault(probes).select(*CELL, broken.alias("measure"), fn.col("gap").alias("value"))
-        )
+        .select(*CELL, fn.inline(fn.array(*each)))
+        .where(fn.col("measure").isNotNull())
         .withColumns({"unit": fn.lit(0).cast("long"), "over": fn.col("value").isNotNull()})
     )
     return expect(rows, Measured)
 
 
-def _named(kind: str, value: Column) -> Column:
-    measure = fn.concat_ws(_APART, fn.lit(kind), "link_class")
+def _row(measure: Column, value: Column) -> Column:
     return fn.struct(measure.alias("measure"), value.alias("value"))
+
+
+def _named(kind: str, value: Column) -> Column:
+    return _row(fn.concat_ws(_APART, fn.lit(kind), "link_class"), value)
 
 
 def latency(link_class: str) -> str:
@@ -251,24 +262,20 @@ def usual(link_class: str) -> str:
 
 
 def _gaps(probes: DataFrame) -> DataFrame:
+    """Return each event with the ``gap`` before it in its flow, and of a fault near it the longest.
+
+    The first event of a flow that is near a fault speaks for all of these.
+    """
     flow = Window.partitionBy(*_FLOW).orderBy("delivered_ns", "published_ns")
-    # Events that never came stand first in a flow, and have no time that could be one's before.
-    return probes.withColumn("gap", fn.col("delivered_ns") - fn.lag("delivered_ns").over(flow))
-
-
-def _of_fault(probes: DataFrame) -> DataFrame:
-    """Return the longest gap of each flow after each fault near it."""
+    near = Window.partitionBy(*_FLOW, "fault", "fault_ns", _STRUCK)
     came = fn.col("delivered_ns").isNotNull()
     after = came & (fn.col("delivered_ns") >= fn.col("fault_ns"))
-    return (
-        _gaps(probes)
-        .where(fn.col("fault").isNotNull())
-        .groupBy(
-            *CELL,
-            *_FLOW,
-            "fault",
-            "fault_ns",
-            fn.coalesce("struck", fn.lit("other")).alias("struck"),
-        )
-        .agg(fn.max(fn.when(after, fn.col("gap"))).alias("gap"))
+    # Events that never came stand first in a flow, and have no time that could be one's before.
+    gap = fn.col("delivered_ns") - fn.lag("delivered_ns").over(flow)
+    told = probes.withColumns({"gap": gap, _STRUCK: fn.coalesce(_STRUCK, fn.lit("other"))})
+    return told.withColumns(
+        {
+            "longest": fn.max(fn.when(after, fn.col("gap"))).over(near),
+            "is_first": fn.row_number().over(near.orderBy("published_ns")) == 1,
+        }
     )

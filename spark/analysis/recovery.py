@@ -24,7 +24,7 @@ statistics is the seed: incidents of one run are not independent of each other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -157,10 +157,10 @@ def _keyed(runs: DataFrame) -> DataFrame:
 
 
 def facts(runs: pa.Table, told: pa.Table) -> Facts:
-    """Return ``results.Facts`` from ``Runs.rows`` and :func:`per_run`."""
-    known = _with_told(runs, told)
+    """Return ``results.Facts`` from ``Runs.rows`` and what ``load.check`` counted of incidents."""
+    known = with_told(runs, told)
     is_simulated = pc.equal(known.column("source"), Source.SIMULATOR.value)
-    incidents = pc.sum(told.column("told")).as_py() or 0
+    incidents = pc.sum(told.column("rows")).as_py() or 0
     return Facts(
         runs=len(runs),
         simulated=pc.sum(is_simulated).as_py() or 0,
@@ -168,10 +168,10 @@ def facts(runs: pa.Table, told: pa.Table) -> Facts:
         seeds=pc.count_distinct(known.column("seed")).as_py(),
         versions=tuple(sorted(pc.unique(known.column("version")).to_pylist())),
         incidents=incidents,
-        strays=incidents - (pc.sum(known.column("told")).as_py() or 0),
-        in_units=pc.sum(told.column("in_units")).as_py() or 0,
-        with_records=pc.sum(told.column("with_records")).as_py() or 0,
-        bare=pc.sum(pc.and_(is_simulated, pc.is_null(known.column("told")))).as_py() or 0,
+        strays=incidents - (pc.sum(known.column("rows")).as_py() or 0),
+        in_units=pc.sum(told.column("level")).as_py() or 0,
+        with_records=pc.sum(told.column("records_lost")).as_py() or 0,
+        bare=pc.sum(pc.and_(is_simulated, pc.is_null(known.column("rows")))).as_py() or 0,
     )
 
 
@@ -179,7 +179,7 @@ def counts(runs: pa.Table, told: pa.Table) -> list[KeyedCounts]:
     """Return a row a cell, also for those without incidents."""
     verdicts = [verdict.value for verdict in Verdict]
     found = (
-        _with_told(runs, told)
+        with_told(runs, told)
         .group_by(list(CELL))
         .aggregate(
             [
@@ -201,39 +201,31 @@ def counts(runs: pa.Table, told: pa.Table) -> list[KeyedCounts]:
     ]
 
 
-def per_run(incidents: DataFrame) -> pa.Table:
-    """Return how many incidents are told of each run, and how many of each verdict."""
-    verdict = fn.col("verdict")
-    found = incidents.groupBy("run_id").agg(
-        fn.count("*").alias("told"),
-        fn.count("level").alias("in_units"),
-        fn.count("records_lost").alias("with_records"),
-        *(fn.count_if(verdict == known.value).alias(known.value) for known in Verdict),
-    )
-    return found.toArrow().combine_chunks()
-
-
-def _with_told(runs: pa.Table, told: pa.Table) -> pa.Table:
+def with_told(runs: pa.Table, told: pa.Table) -> pa.Table:
+    """Return ``Runs.rows`` with what is told of each run's incidents; null where there are none."""
     return runs.join(told, "run_id", join_type="left outer")
 
 
-def measured(incidents: DataFrame, runs: DataFrame, *, with_curve: bool = False) -> DataFrame:
+def measured(
+    incidents: DataFrame, runs: DataFrame, *, with_curve: bool = False, more: Sequence[Column] = ()
+) -> DataFrame:
     """Return rows of :class:`Measured` from incidents and :class:`KeyedRun`.
 
-    With the curve there is one row more of each incident, for ``CURVE``.
+    With the curve there is one row more of each incident, for ``CURVE``; and one for each of
+    ``more``, which are made by :func:`row`.
     """
     failed = fn.col("verdict") == Verdict.BROKER_FAILED.value
     # Of a simulated run it is known that the broker lived where no time of failure is told.
     is_death = fn.col("failed_ns").isNotNull() | (fn.col("source") == Source.LIVE.value)
     rows = [_phase(name, phase, is_death) for name, phase in PHASES.items()]
     is_open = is_death & fn.col("repaired_ns").isNull()
-    rows += [_row(name, fn.col(name), ~is_open, fn.lit(True)) for name in NUMBERS]
+    rows += [row(fn.lit(name), fn.col(name), ~is_open, fn.lit(True)) for name in NUMBERS]
     if with_curve:
         rows.append(_phase(CURVE, PHASES["total"], is_death))
     found = (
         incidents.where(failed | fn.col("failed_ns").isNotNull())
         .join(runs, "run_id", "inner")
-        .select(*CELL, "unit", fn.inline(fn.array(*rows)))
+        .select(*CELL, "unit", fn.inline(fn.array(*rows, *more)))
         .where("begun")
     )
     return expect(found, Measured)
@@ -246,12 +238,13 @@ def _phase(name: str, phase: Phase, is_death: Column) -> Column:
     begun = start.isNotNull() & (end.isNotNull() | is_death)
     value = fn.when(end.isNotNull(), seen).otherwise(fn.greatest(seen, fn.lit(0)))
     # The greatest of null and a number is the number.
-    return _row(name, fn.when(seen.isNotNull(), value), end.isNotNull(), begun)
+    return row(fn.lit(name), fn.when(seen.isNotNull(), value), end.isNotNull(), begun)
 
 
-def _row(measure: str, value: Column, over: Column, begun: Column) -> Column:
+def row(measure: Column, value: Column, over: Column, begun: Column) -> Column:
+    """Return a row of :class:`Measured` of one incident, which is left out if it has not begun."""
     return fn.struct(
-        fn.lit(measure).alias("measure"),
+        measure.alias("measure"),
         value.cast("long").alias("value"),
         over.alias("over"),
         begun.alias("begun"),
