@@ -16,8 +16,8 @@ from spark.analysis.judging import judge_all
 from spark.analysis.recovery import GROUP
 from spark.analysis.replicates import BOOTSTRAPPED, Cell
 from spark.analysis.results import Fit, Quantiles, Rise
-from spark.report import pages, sections
-from spark.report.answer import answer
+from spark.report import pages, recovery_times
+from spark.report.headline import answer
 from tests.spark import cells
 from tests.spark.results import SIMULATED, analysis
 
@@ -144,7 +144,7 @@ def test_noise_is_no_growth() -> None:
 )
 def test_a_law_is_drawn_if_it_can_be_told(shape: str, is_drawn: bool) -> None:
     found = told(planted(*SHAPES[shape][:2], 3))
-    drawn = sections.lead(found, SIMULATED)
+    drawn = recovery_times.lead(found, SIMULATED)
     assert drawn is not None
     assert ("fitted to the median" in drawn.caption) is is_drawn
 
