@@ -8,7 +8,6 @@ from functools import reduce
 from typing import Protocol, TypeVar
 
 import msgspec
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from overlay.trace_schema import Incident, Probe
@@ -25,27 +24,20 @@ from spark.analysis import (
 )
 from spark.analysis import recovery as measures
 from spark.analysis.analysis import Analysis
-from spark.analysis.delivery import Delivery, Interruption
 from spark.analysis.frames import Row, collect, ordered, table
 from spark.analysis.quantiles import CellQuantiles, Counts, Key
-from spark.analysis.recovery import CURVE, GROUP, MEASURES, NS_PER_S, UNKNOWN, KeyedGroup
+from spark.analysis.recovery import CURVE, GROUP, MEASURES, UNKNOWN
 from spark.analysis.replay import command
 from spark.analysis.replicates import BOOTSTRAPPED, Cell, Replicates, cells, drawn
 from spark.analysis.results import (
-    Churn,
     Comparison,
     Facts,
-    Fit,
     Law,
-    Level,
     Outlier,
     Quantiles,
-    Records,
-    Rise,
     Survival,
     Survived,
 )
-from spark.analysis.results import Counts as CountsRow
 from spark.dataset.load import Dataset
 
 _Named = TypeVar("_Named", bound=msgspec.Struct)
@@ -64,22 +56,22 @@ class _Keyed(Protocol):
 def analyse(spark: SparkSession, data: Dataset) -> Analysis:
     """Analyse a data set."""
     small = _reduced(data)
-    told = growth.series(small.cells)
-    rises = _sorted(small.named(map(growth.rise, told), Rise))
-    fits = _sorted(small.named((fit for each in told for fit in growth.fits(each)), Fit))
+    told = growth.series(small.cells, small.runs.groups)
+    rises = _sorted(map(growth.rise, told))
+    fits = _sorted(fit for each in told for fit in growth.fits(each))
     return Analysis(
         facts=small.facts,
-        counts=_sorted(small.named(measures.counts(small.runs, data.told[Incident]), CountsRow)),
+        counts=_sorted(measures.counts(small.runs, data.told[Incident])),
         quantiles=_sorted(_quantiles(small)),
         survival=_sorted(_survival(small)),
-        survived=_sorted(small.named(survival.summaries(small.steps), Survived)),
+        survived=_sorted(small.row(Survived, row) for row in survival.summaries(small.steps)),
         fits=fits,
         verdicts=judging.judge_all(rises, fits),
-        churn=_sorted(_churn(small)),
-        delivery=_sorted(_deliveries(small)),
-        interruptions=_sorted(_interruptions(small)),
-        levels=_sorted(small.named(levels.by_level(small.took), Level)),
-        records=_sorted(small.named(levels.records(small.runs, data.told[Incident]), Records)),
+        churn=_sorted(churn.churn(small.runs, small.holes, small.took)),
+        delivery=_sorted(delivery.deliveries(small.runs, small.events, small.took)),
+        interruptions=_sorted(delivery.interruptions(small.runs, small.took)),
+        levels=_sorted(levels.by_level(small.runs, small.took)),
+        records=_sorted(levels.records(small.runs, data.told[Incident])),
         comparisons=_comparisons(small),
         outliers=_outliers(spark, data, small),
         skipped=data.skipped,
@@ -90,10 +82,8 @@ def analyse(spark: SparkSession, data: Dataset) -> Analysis:
 class _Small:
     """What the rows of a data set come down to."""
 
-    keyed: DataFrame  #: ``recovery.KeyedRun``
-    runs: pa.Table  #: ``recovery.Runs.rows``
+    runs: measures.Runs
     facts: Facts
-    groups: Mapping[int, KeyedGroup]
     exact: Sequence[CellQuantiles]
     drawn: Mapping[Key, Replicates]
     cells: Sequence[Cell]
@@ -102,16 +92,10 @@ class _Small:
     holes: Sequence[churn.Hole]
     took: Mapping[Key, CellQuantiles]  #: of all else that lasts
 
-    def named(self, rows: Iterable[_Keyed], record: type[_Named]) -> list[_Named]:
-        """Return keyed rows as rows of ``record``: with the columns of their groups, and n."""
-        return [self.row(record, row) for row in rows]
-
     def row(self, record: type[_Named], keyed: _Keyed, **more: object) -> _Named:
-        """Return one of them, with ``more`` columns."""
+        """Return a keyed row as one of ``record``: with the columns of its cell, and ``more``."""
         own: dict[str, object] = {name: getattr(keyed, name) for name in keyed.__struct_fields__}
-        group, n = self.groups[keyed.group_key], getattr(keyed, "size", UNKNOWN)
-        own |= {name: getattr(group, name) for name in GROUP}
-        own |= {"n": None if n == UNKNOWN else n, **more}
+        own |= {**self.runs.columns(keyed.group_key, getattr(keyed, "size", UNKNOWN)), **more}
         return record(**{name: own[name] for name in record.__struct_fields__})
 
 
@@ -135,10 +119,8 @@ def _reduced(data: Dataset) -> _Small:
     exact = _exact(parts, counts)
     own = [row for key, row in exact.items() if key in found]
     return _Small(
-        keyed=runs.frame,
-        runs=runs.rows,
+        runs=runs,
         facts=facts,
-        groups=runs.groups,
         exact=own,
         drawn=found,
         cells=cells(own, found),
@@ -174,48 +156,10 @@ def _survival(small: _Small) -> Iterable[Survival]:
         yield small.row(Survival, step, low=low, high=high)
 
 
-def _churn(small: _Small) -> Iterable[Churn]:
-    for row in churn.churn(small.holes, small.runs):
-        alone, overlapping = (
-            _seconds(small.took.get((row.group_key, row.size, measure)), "p50")
-            for measure in (churn.ALONE, churn.OVERLAPPING)
-        )
-        yield small.row(
-            *(Churn, row),
-            alone_p50_s=alone,
-            overlapping_p50_s=overlapping,
-            slowdown=overlapping / alone if alone and overlapping is not None else None,
-        )
-
-
-def _deliveries(small: _Small) -> Iterable[Delivery]:
-    for row in delivery.deliveries(small.events):
-        yield small.row(Delivery, row, **_took(small, row, delivery.latency(row.link_class)))
-
-
-def _interruptions(small: _Small) -> Iterable[Interruption]:
-    for row in delivery.interruptions(small.took.values()):
-        own = _took(small, row, delivery.interruption(row.link_class, row.fault, row.struck))
-        usual = small.took.get((row.group_key, row.size, delivery.usual(row.link_class)))
-        yield small.row(Interruption, row, **own, usual_s=_seconds(usual, "p50"))
-
-
-def _took(
-    small: _Small, row: delivery.KeyedDelivery | delivery.KeyedInterruption, measure: str
-) -> dict[str, float | None]:
-    found = small.took.get((row.group_key, row.size, measure))
-    return {f"{name}_s": _seconds(found, name) for name in ("p50", "p99", "max")}
-
-
-def _seconds(found: CellQuantiles | None, column: str) -> float | None:
-    value = getattr(found, column) if found is not None else None
-    return None if value is None else value / NS_PER_S
-
-
 def _comparisons(small: _Small) -> tuple[Comparison, ...]:
-    pairs = comparison.pairs(small.groups.values())
+    pairs = comparison.pairs(small.runs.groups.values())
     counts = {key: own.counts for key, own in small.drawn.items()}
-    told = comparison.compare(pairs, small.groups, small.cells, counts)
+    told = comparison.compare(pairs, small.runs.groups, small.cells, counts)
     keys = ("scenario", "setting", "profile", "measure", "quantile", "n", "base", "value")
     return ordered(told, *keys, "parameters")
 
@@ -224,10 +168,12 @@ def _outliers(spark: SparkSession, data: Dataset, small: _Small) -> tuple[Outlie
     bounds = outliers.bounds(small.exact)
     if not bounds:
         return ()
-    found = outliers.outliers(data.incidents, small.keyed, table(spark, outliers.Bound, bounds))
+    found = outliers.outliers(
+        data.incidents, small.runs.frame, table(spark, outliers.Bound, bounds)
+    )
     shown = []
     for row in collect(found, outliers.KeyedOutlier):
-        group = small.groups[row.group_key]
+        group = small.runs.groups[row.group_key]
         shown.append(small.row(Outlier, row, command=command(group, row.size, row.seed)))
     return tuple(
         sorted(shown, key=lambda row: (row.repaired, -row.total_s, row.run_id, row.incident_id))

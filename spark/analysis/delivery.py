@@ -9,8 +9,9 @@ and came after it. Between events of a flow that is not interrupted there is the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from statistics import NormalDist
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -19,8 +20,8 @@ from pyspark.sql import functions as fn
 
 from spark.analysis.frames import expect
 from spark.analysis.groups import Grouped
-from spark.analysis.quantiles import CellQuantiles
-from spark.analysis.recovery import CELL, Measured
+from spark.analysis.quantiles import CellQuantiles, Key
+from spark.analysis.recovery import CELL, NS_PER_S, Measured, Runs
 from spark.analysis.replicates import CONFIDENCE
 
 _Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
@@ -102,36 +103,6 @@ class Events(msgspec.Struct, frozen=True, kw_only=True):
     disordered: int
 
 
-class KeyedDelivery(msgspec.Struct, frozen=True, kw_only=True):
-    """A :class:`Delivery` before it has the columns of its group."""
-
-    group_key: int
-    size: int
-    link_class: str
-    events: int
-    once_share: float
-    lost: int
-    lost_share: float
-    lost_low: float | None
-    lost_high: float | None
-    unexplained: int
-    late: int
-    twice: int
-    disordered: int
-
-
-class KeyedInterruption(msgspec.Struct, frozen=True, kw_only=True):
-    """An :class:`Interruption` before it has the columns of its group."""
-
-    group_key: int
-    size: int
-    link_class: str
-    fault: str
-    struck: str
-    flows: int
-    silent: int
-
-
 def keyed_probes(probes: DataFrame, runs: DataFrame) -> DataFrame:
     """Return rows of :class:`KeyedProbe`; ``runs`` are rows of ``recovery.KeyedRun``."""
     return expect(probes.join(runs, "run_id", "inner"), KeyedProbe)
@@ -156,32 +127,40 @@ def events(runs: pa.Table, told: pa.Table) -> list[Events]:
     ]
 
 
-def deliveries(events: Iterable[Events]) -> list[KeyedDelivery]:
-    """Return a row a cell and class of links."""
+def deliveries(
+    runs: Runs, events: Iterable[Events], took: Mapping[Key, CellQuantiles]
+) -> list[Delivery]:
+    """Return a row a cell and class of links; ``took`` are the quantiles of :func:`took`."""
     by_class: dict[tuple[int, int, str], list[Events]] = {}
     for row in events:
         by_class.setdefault((row.group_key, row.size, row.link_class), []).append(row)
-    return [_delivery(*key, own) for key, own in by_class.items()]
+    return [
+        Delivery(
+            **runs.columns(group_key, size),
+            **_counted(units),
+            link_class=link_class,
+            **_seconds(took.get((group_key, size, latency(link_class)))),
+        )
+        for (group_key, size, link_class), units in by_class.items()
+    ]
 
 
-def _delivery(group_key: int, size: int, link_class: str, units: list[Events]) -> KeyedDelivery:
-    def total(name: str) -> int:
-        return sum(getattr(unit, name) for unit in units)
+def _counted(units: list[Events]) -> dict[str, Any]:
+    """Return the columns of a :class:`Delivery` that are counted, and their shares."""
+    total = {name: sum(getattr(unit, name) for unit in units) for name in _COUNTED}
+    count, once = total["events"], total.pop("once")
+    share, error = total["lost"] / count, _error(units)
+    return total | {
+        "once_share": once / count,
+        "lost_share": share,
+        "lost_low": None if error is None else max(share - _Z * error, 0.0),
+        "lost_high": None if error is None else min(share + _Z * error, 1.0),
+    }
 
-    count, lost = total("events"), total("lost")
-    share, error = lost / count, _error(units)
-    return KeyedDelivery(
-        group_key=group_key,
-        size=size,
-        link_class=link_class,
-        events=count,
-        once_share=total("once") / count,
-        lost=lost,
-        lost_share=share,
-        lost_low=None if error is None else max(share - _Z * error, 0.0),
-        lost_high=None if error is None else min(share + _Z * error, 1.0),
-        **{name: total(name) for name in ("unexplained", "late", "twice", "disordered")},
-    )
+
+def _seconds(found: CellQuantiles | None) -> dict[str, Any]:
+    nanoseconds = {name: getattr(found, name, None) for name in ("p50", "p99", "max")}
+    return {f"{n}_s": None if v is None else v / NS_PER_S for n, v in nanoseconds.items()}
 
 
 def _error(units: list[Events]) -> float | None:
@@ -194,22 +173,23 @@ def _error(units: list[Events]) -> float | None:
     return math.sqrt(squares * count / (count - 1)) / int(every)
 
 
-def interruptions(took: Iterable[CellQuantiles]) -> list[KeyedInterruption]:
+def interruptions(runs: Runs, took: Mapping[Key, CellQuantiles]) -> list[Interruption]:
     """Return a row a cell, class of links, kind of fault and side, from quantiles of `took`."""
     found = []
-    for row in took:
-        kind, *rest = row.measure.split(_APART)
+    for (group_key, size, measure), row in took.items():
+        kind, *rest = measure.split(_APART)
         if kind == _BROKEN:
             link_class, fault, struck = rest
             found.append(
-                KeyedInterruption(
-                    group_key=row.group_key,
-                    size=row.size,
+                Interruption(
+                    **runs.columns(group_key, size),
                     link_class=link_class,
                     fault=fault,
                     struck=struck,
                     flows=row.count + row.open,
                     silent=row.open,
+                    **_seconds(row),
+                    usual_s=_seconds(took.get((group_key, size, usual(link_class))))["p50_s"],
                 )
             )
     return found
@@ -218,8 +198,9 @@ def interruptions(took: Iterable[CellQuantiles]) -> list[KeyedInterruption]:
 def took(probes: DataFrame) -> DataFrame:
     """Return rows of ``recovery.Measured``: latencies, interruptions and usual gaps.
 
-    Their measures are those of :func:`latency`, :func:`interruption` and :func:`usual`. An event
-    that is lost never came, and a flow of which nothing came any more was never taken up again.
+    Their measures are those of :func:`latency` and :func:`usual`, and one for each interruption.
+    An event that is lost never came, and a flow of which nothing came any more was never taken up
+    again.
     """
     came = fn.col("delivered_ns") - fn.col("published_ns")
     fault, gap = fn.col("fault"), fn.col("gap")
@@ -249,11 +230,6 @@ def _named(kind: str, value: Column) -> Column:
 def latency(link_class: str) -> str:
     """Return the measure of how long events took."""
     return _APART.join((_LATENCY, link_class))
-
-
-def interruption(link_class: str, fault: str, struck: str) -> str:
-    """Return the measure of how long flows were interrupted by a fault."""
-    return _APART.join((_BROKEN, link_class, fault, struck))
 
 
 def usual(link_class: str) -> str:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import msgspec
 import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
 from spark.analysis.quantiles import CellQuantiles, Key
-from spark.analysis.recovery import CELL, NS_PER_S, row, with_told
+from spark.analysis.recovery import CELL, NS_PER_S, Runs, row, with_told
+from spark.analysis.results import Level, Records
 
 LEVELS = (1, 2, 3, 4)
 RING, UNITS = "ring", "units"
@@ -24,48 +24,20 @@ RECORDS = ("records_lost", "costly", "lost")  #: columns that ``load.check`` has
 _ENDS = {RING: "repaired_ns", UNITS: "units_repaired_ns"}
 
 
-class KeyedRecords(msgspec.Struct, frozen=True, kw_only=True):
-    """A ``results.Records`` before it has the columns of its group."""
-
-    group_key: int
-    size: int
-    failures: int
-    costly: int
-    lost: int
-
-
-class KeyedLevel(msgspec.Struct, frozen=True, kw_only=True):
-    """A ``results.Level`` before it has the columns of its group."""
-
-    group_key: int
-    size: int
-    level: int
-    failures: int
-    ring_open: int
-    ring_p50_s: float | None
-    ring_p99_s: float | None
-    ring_max_s: float | None
-    units_open: int
-    units_p50_s: float | None
-    units_p99_s: float | None
-    units_max_s: float | None
-
-
 def rows() -> list[Column]:
     """Return what ``recovery.measured`` is to measure: how long ring and units were not whole."""
     return [_row(what) for what in _ENDS]
 
 
-def by_level(took: Mapping[Key, CellQuantiles]) -> Iterator[KeyedLevel]:
+def by_level(runs: Runs, took: Mapping[Key, CellQuantiles]) -> Iterator[Level]:
     """Yield a row for each cell and level, of the quantiles of :func:`rows`."""
     for group, size in dict.fromkeys((group, size) for group, size, _ in took):
         for level in LEVELS:
             ring, units = (took.get((group, size, _measure(what, level))) for what in _ENDS)
             if ring is None or units is None:
                 continue
-            yield KeyedLevel(
-                group_key=group,
-                size=size,
+            yield Level(
+                **runs.columns(group, size),
                 level=level,
                 failures=ring.count + ring.open,
                 ring_open=ring.open,
@@ -79,16 +51,15 @@ def by_level(took: Mapping[Key, CellQuantiles]) -> Iterator[KeyedLevel]:
             )
 
 
-def records(runs: pa.Table, told: pa.Table) -> list[KeyedRecords]:
+def records(runs: Runs, told: pa.Table) -> list[Records]:
     """Return a row for each cell whose brokers own records.
 
-    ``runs`` are ``recovery.Runs.rows``, and ``told`` is what ``load.check`` counted of incidents.
+    ``told`` is what ``load.check`` counted of incidents.
     """
-    found = with_told(runs, told).group_by(list(CELL)).aggregate([(n, "sum") for n in RECORDS])
+    found = with_told(runs.rows, told).group_by(list(CELL)).aggregate([(n, "sum") for n in RECORDS])
     return [
-        KeyedRecords(
-            group_key=row["group_key"],
-            size=row["size"],
+        Records(
+            **runs.columns(row["group_key"], row["size"]),
             failures=row["records_lost_sum"],
             costly=row["costly_sum"],
             lost=row["lost_sum"],

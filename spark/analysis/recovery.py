@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -36,7 +37,7 @@ from pyspark.sql import functions as fn
 from overlay.trace_schema import PHASES, Phase, Source, Verdict
 from spark.analysis.frames import expect
 from spark.analysis.groups import Group
-from spark.analysis.results import Facts
+from spark.analysis.results import Counts, Facts
 from spark.dataset.column_types import spark_schema
 
 MESSAGES = "messages"
@@ -76,19 +77,6 @@ class KeyedGroup(Group, frozen=True, kw_only=True):
     group_key: int
 
 
-class KeyedCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """A ``results.Counts`` before it has the columns of its group."""
-
-    group_key: int
-    size: int
-    runs: int
-    seeds: int
-    broker_failed: int
-    link_failed: int
-    refuted: int
-    open: int
-
-
 @dataclass(frozen=True, slots=True)
 class Runs:
     """All runs: few, beside their incidents, and so they are here."""
@@ -96,6 +84,10 @@ class Runs:
     frame: DataFrame  #: rows of :class:`KeyedRun`
     rows: pa.Table  #: the same, with ``version``
     groups: Mapping[int, KeyedGroup]
+
+    def columns(self, group_key: int, size: int) -> dict[str, Any]:
+        """Return the columns of a cell: those of its group, and n."""
+        return self.groups[group_key].columns() | {"n": None if size == UNKNOWN else size}
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,27 +167,28 @@ def facts(runs: pa.Table, told: pa.Table) -> Facts:
     )
 
 
-def counts(runs: pa.Table, told: pa.Table) -> list[KeyedCounts]:
+def counts(runs: Runs, told: pa.Table) -> list[Counts]:
     """Return a row a cell, also for those without incidents."""
-    verdicts = [verdict.value for verdict in Verdict]
     found = (
-        with_told(runs, told)
+        with_told(runs.rows, told)
         .group_by(list(CELL))
         .aggregate(
             [
                 ("run_id", "count"),
                 ("seed", "count_distinct"),
-                *((verdict, "sum") for verdict in verdicts),
+                *((verdict.value, "sum") for verdict in Verdict),
             ]
         )
     )
     return [
-        KeyedCounts(
-            group_key=row["group_key"],
-            size=row["size"],
+        Counts(
+            **runs.columns(row["group_key"], row["size"]),
             runs=row["run_id_count"],
             seeds=row["seed_count_distinct"],
-            **{verdict: row[f"{verdict}_sum"] or 0 for verdict in verdicts},
+            broker_failed=row["broker_failed_sum"] or 0,
+            link_failed=row["link_failed_sum"] or 0,
+            refuted=row["refuted_sum"] or 0,
+            open=row["open_sum"] or 0,
         )
         for row in found.to_pylist()
     ]

@@ -23,7 +23,7 @@ DEAD = {
     4: "the steward of the overlay",
 }
 
-_Row = TypeVar("_Row", Churn, Level, Records, Delivery, Interruption, Outlier)
+_Row = TypeVar("_Row", bound=Churn | Level | Records | Delivery | Interruption | Outlier)
 
 
 def churn(analysis: Analysis) -> Iterator[Block]:

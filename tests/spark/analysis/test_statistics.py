@@ -24,6 +24,7 @@ from spark.analysis.replicates import BOOTSTRAPPED, REPLICATES
 from spark.analysis.results import Law
 from spark.dataset.column_types import spark_schema
 from tests.spark.cells import cell, drawn
+from tests.spark.results import SIMULATED
 
 pytestmark = pytest.mark.spark
 
@@ -295,7 +296,7 @@ def test_errors_of_a_curve_are_those_that_seeds_make() -> None:
 
 def series(y: Mapping[int, float], draws: Mapping[int, Reals]) -> growth.Series:
     return growth.Series(
-        group_key=1,
+        group=SIMULATED,
         measure="total",
         quantile="p50",
         sizes=np.array(list(y), dtype=float),
