@@ -7,6 +7,7 @@ import re
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from overlay.trace_schema import Incident, Probe
 from spark.analysis import churn, delivery, recovery, replicates
 from spark.analysis.quantiles import buckets
 from spark.dataset.load import Dataset, of_scenarios
@@ -93,6 +94,9 @@ def test_an_analysis_reads_each_table_a_few_times(spark: SparkSession, printed: 
 def test_one_scenario_opens_no_folder_of_another(spark: SparkSession, data: Dataset) -> None:
     chosen = of_scenarios(data, ["crash"])
     assert chosen.probes is not None
+    runs = {row.run_id for row in chosen.runs.collect()}
+    for record in (Incident, Probe):  # what is told of runs is told of these alone
+        assert 0 < len(told := set(chosen.told[record]["run_id"].to_pylist())) <= len(told & runs)
     probes = delivery.keyed_probes(chosen.probes, recovery.keyed_runs(chosen.runs))
     explained = plan(spark, delivery.took(probes))
     assert re.search(r"PartitionFilters: \[.*scenario.* = crash\)?\]", explained)
