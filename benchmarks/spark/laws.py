@@ -14,9 +14,7 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Mapping
-from typing import TypeVar
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -26,19 +24,18 @@ from benchmarks.report import Bars
 from benchmarks.spark.planted import LAWS, law_cells
 from overlay.ids import NANOS_PER_SECOND
 from spark.analysis import growth
+from spark.analysis.groups import Group
 from spark.analysis.judging import judge
 from spark.analysis.quantiles import buckets, cell_quantiles
 from spark.analysis.recovery import Measured
 from spark.analysis.replicates import cells, drawn
-from spark.analysis.results import Fit, Judgement, Rise
+from spark.analysis.results import Judgement
 from spark.dataset.column_types import spark_schema
 from spark.runtime.session import open_session
 
 SIZES = tuple(2**power for power in range(6, 15))
 SEEDS, INCIDENTS, RISE, NOISE, LUCK = 20, 30, 1.0, 0.25, 0.04
 RIGHT, WRONG = 0.95, 0.02  #: shares of the data sets
-
-Row = TypeVar("Row", Rise, Fit)
 
 
 def planted(laws: Mapping[int, str], seed: int) -> pa.Table:
@@ -75,24 +72,19 @@ def verdicts(spark: SparkSession, rows: pa.Table) -> dict[tuple[int, str], Judge
     """Return what the analysis says of each data set, by its key and ``p50`` or ``p99``."""
     measured = spark.createDataFrame(rows, spark_schema(Measured)).persist()
     try:
-        counted = buckets(measured, "unit").persist()
-        found = drawn(counted)
+        found = drawn(buckets(measured, "unit"), len(rows))
         exact = cell_quantiles(measured, {key: own.counts for key, own in found.items()})
-        told = growth.series(cells(exact, found))
-        counted.unpersist()
+        told = growth.series(cells(exact, found), {key: _group(key) for key, _, _ in found})
     finally:
         measured.unpersist()
     return {
-        (each.group_key, each.quantile): judge(
-            _named(growth.rise(each), Rise), [_named(fit, Fit) for fit in growth.fits(each)]
-        )
+        (int(each.group.scenario), each.quantile): judge(growth.rise(each), growth.fits(each))
         for each in told
     }
 
 
-def _named(row: growth.KeyedRise | growth.KeyedFit, record: type[Row]) -> Row:
-    own = {"source": "simulator", "scenario": "law", "profile": "lan", "parameters": "{}"}
-    return msgspec.convert({**msgspec.to_builtins(row), **own}, record)
+def _group(key: int) -> Group:
+    return Group(source="simulator", scenario=str(key), profile="lan", parameters="{}")
 
 
 def told_as(verdict: Judgement) -> str:

@@ -117,8 +117,11 @@ def _incidents(random: np.random.Generator, run: Mapping[str, object], per_run: 
         ),
         "witnesses": [["w"]] * per_run,
     }
-    schema = arrow_schema(Incident)
-    return pa.table({name: columns[name] for name in Incident.__struct_fields__}, schema=schema)
+    # What is not planted, nobody has told: levels of units, and records.
+    return pa.table(
+        {f.name: columns.get(f.name, pa.nulls(per_run, f.type)) for f in arrow_schema(Incident)},
+        schema=arrow_schema(Incident),
+    )
 
 
 def _nanos(seconds: Reals) -> NDArray[np.int64]:

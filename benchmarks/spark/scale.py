@@ -27,13 +27,18 @@ from itertools import pairwise
 from pathlib import Path
 
 import duckdb
+import numpy as np
 
 from benchmarks.arguments import at_least, listed
 from benchmarks.report import Bars
 from benchmarks.spark.planted import SIZES, write
 from overlay.trace_schema import PHASES
+from spark.analysis import growth
+from spark.analysis.groups import Group
+from spark.analysis.judging import judge
 from spark.analysis.quantiles import buckets, cell_quantiles, counts
-from spark.analysis.recovery import keyed_runs, measured
+from spark.analysis.recovery import MEASURES, keyed_runs, measured
+from spark.analysis.replicates import REPLICATES
 from spark.dataset.files import check_dataset
 from spark.dataset.load import load
 from spark.runtime.session import open_session
@@ -48,6 +53,7 @@ PER_SMALL_RUN = 50  #: incidents
 FEW_FILES = 180
 MAX_FEW_FILES_S = 30.0  #: of cores
 MAX_LOOKING_S = 20.0
+MAX_FITS_S = 3.0  #: of 1,000 cells
 SAMPLE_S = 0.25
 GIB = 2**30
 NEVER = 1e18  #: nanoseconds: a quantile that is not reached
@@ -117,6 +123,31 @@ def many_cells(bars: Bars, folder: Path, cells: int) -> None:
     seconds, cores, memory = analyse(directory, folder / f"report-cells-{cells}")
     used = f"{seconds:.1f} s, {cores:.1f} s of cores, {memory / GIB:.2f} GiB"
     bars.note(f"{len(settings) * len(SIZES):,} cells of {runs:,} runs: {used}")
+    took = fits(len(settings))
+    bars.at_most("scale", f"s of cores for laws of {cells:,} cells", took, MAX_FITS_S)
+
+
+def fits(groups: int) -> float:
+    """Fit the laws to each measure of so many groups, and return the seconds of cores."""
+    random = np.random.default_rng(1)
+    group = Group(source="simulator", scenario="crash", profile="lan", parameters="{}")
+    series = [
+        growth.Series(
+            group=group,
+            measure=measure,
+            quantile=quantile,
+            sizes=np.array(SIZES, dtype=np.float64),
+            values=random.lognormal(0, 0.1, len(SIZES)),
+            draws=tuple(random.lognormal(0, 0.1, (len(SIZES), REPLICATES))),
+        )
+        for _ in range(groups)
+        for measure in MEASURES
+        for quantile in growth.FITTED
+    ]
+    start = time.process_time()
+    for each in series:
+        judge(growth.rise(each), growth.fits(each))
+    return time.process_time() - start
 
 
 def analyse(directory: Path, report: Path) -> tuple[float, float, int]:

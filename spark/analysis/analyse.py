@@ -8,9 +8,9 @@ from functools import reduce
 from typing import Protocol, TypeVar
 
 import msgspec
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from overlay.trace_schema import Incident, Probe
 from spark.analysis import (
     churn,
     comparison,
@@ -24,27 +24,20 @@ from spark.analysis import (
 )
 from spark.analysis import recovery as measures
 from spark.analysis.analysis import Analysis
-from spark.analysis.delivery import Delivery, Interruption
 from spark.analysis.frames import Row, collect, ordered, table
 from spark.analysis.quantiles import CellQuantiles, Counts, Key
-from spark.analysis.recovery import CURVE, GROUP, MEASURES, NS_PER_S, UNKNOWN, KeyedGroup
+from spark.analysis.recovery import CURVE, GROUP, MEASURES, UNKNOWN
 from spark.analysis.replay import command
 from spark.analysis.replicates import BOOTSTRAPPED, Cell, Replicates, cells, drawn
 from spark.analysis.results import (
-    Churn,
     Comparison,
     Facts,
-    Fit,
     Law,
-    Level,
     Outlier,
     Quantiles,
-    Records,
-    Rise,
     Survival,
     Survived,
 )
-from spark.analysis.results import Counts as CountsRow
 from spark.dataset.load import Dataset
 
 _Named = TypeVar("_Named", bound=msgspec.Struct)
@@ -63,22 +56,22 @@ class _Keyed(Protocol):
 def analyse(spark: SparkSession, data: Dataset) -> Analysis:
     """Analyse a data set."""
     small = _reduced(data)
-    told = growth.series(small.cells)
-    rises = _sorted(small.named(map(growth.rise, told), Rise))
-    fits = _sorted(small.named((fit for each in told for fit in growth.fits(each)), Fit))
+    told = growth.series(small.cells, small.runs.groups)
+    rises = _sorted(map(growth.rise, told))
+    fits = _sorted(fit for each in told for fit in growth.fits(each))
     return Analysis(
         facts=small.facts,
-        counts=_sorted(small.named(measures.counts(small.runs, small.per_run), CountsRow)),
+        counts=_sorted(measures.counts(small.runs, data.told[Incident])),
         quantiles=_sorted(_quantiles(small)),
         survival=_sorted(_survival(small)),
-        survived=_sorted(small.named(survival.summaries(small.steps), Survived)),
+        survived=_sorted(small.row(Survived, row) for row in survival.summaries(small.steps)),
         fits=fits,
         verdicts=judging.judge_all(rises, fits),
-        churn=_sorted(_churn(small)),
-        delivery=_sorted(_deliveries(small)),
-        interruptions=_sorted(_interruptions(small)),
-        levels=_sorted(small.named(levels.by_level(small.took), Level)),
-        records=_sorted(small.named(small.records, Records)),
+        churn=_sorted(churn.churn(small.runs, small.holes, small.took)),
+        delivery=_sorted(delivery.deliveries(small.runs, small.events, small.took)),
+        interruptions=_sorted(delivery.interruptions(small.runs, small.took)),
+        levels=_sorted(levels.by_level(small.runs, small.took)),
+        records=_sorted(levels.records(small.runs, data.told[Incident])),
         comparisons=_comparisons(small),
         outliers=_outliers(spark, data, small),
         skipped=data.skipped,
@@ -89,12 +82,8 @@ def analyse(spark: SparkSession, data: Dataset) -> Analysis:
 class _Small:
     """What the rows of a data set come down to."""
 
-    keyed: DataFrame  #: ``recovery.KeyedRun``
-    runs: pa.Table  #: ``recovery.Runs.rows``
-    per_run: pa.Table
+    runs: measures.Runs
     facts: Facts
-    groups: Mapping[int, KeyedGroup]
-    counts: Mapping[Key, Counts]
     exact: Sequence[CellQuantiles]
     drawn: Mapping[Key, Replicates]
     cells: Sequence[Cell]
@@ -102,60 +91,43 @@ class _Small:
     events: Sequence[delivery.Events]
     holes: Sequence[churn.Hole]
     took: Mapping[Key, CellQuantiles]  #: of all else that lasts
-    records: Sequence[levels.KeyedRecords]
-
-    def named(self, rows: Iterable[_Keyed], record: type[_Named]) -> list[_Named]:
-        """Return keyed rows as rows of ``record``: with the columns of their groups, and n."""
-        return [self.row(record, row) for row in rows]
 
     def row(self, record: type[_Named], keyed: _Keyed, **more: object) -> _Named:
-        """Return one of them, with ``more`` columns."""
+        """Return a keyed row as one of ``record``: with the columns of its cell, and ``more``."""
         own: dict[str, object] = {name: getattr(keyed, name) for name in keyed.__struct_fields__}
-        group, n = self.groups[keyed.group_key], getattr(keyed, "size", UNKNOWN)
-        own |= {name: getattr(group, name) for name in GROUP}
-        own |= {"n": None if n == UNKNOWN else n, **more}
+        own |= {**self.runs.columns(keyed.group_key, getattr(keyed, "size", UNKNOWN)), **more}
         return record(**{name: own[name] for name in record.__struct_fields__})
 
 
 def _reduced(data: Dataset) -> _Small:
     """Reduce the rows to small tables, each computed once."""
     runs = measures.runs_here(data.runs)
-    measured = measures.measured(data.incidents, runs.frame, with_curve=True)
-    counted = quantiles.buckets(measured, "unit").persist()
-    try:
-        every = drawn(counted)
-    finally:
-        counted.unpersist()
-    found = {key: own for key, own in every.items() if key[2] != CURVE}
-    counts = {key: own.counts for key, own in found.items()}
+    facts = measures.facts(runs.rows, data.told[Incident])
+    of_levels = levels.rows() if facts.in_units else []
+    measured = measures.measured(data.incidents, runs.frame, with_curve=True, more=of_levels)
+    every = drawn(quantiles.buckets(measured, "unit"), facts.incidents)
+    counts = {key: own.counts for key, own in every.items() if key[2] != CURVE}
+    found = {key: every[key] for key in counts if key[2] in MEASURES}
     holes = collect(churn.holes(data.incidents, runs.frame), churn.Hole)
-    probes = delivery.keyed_probes(data.probes, runs.frame) if data.probes else None
-    per_run = measures.per_run(data.incidents)
-    facts = measures.facts(runs.rows, per_run)
-    more = [churn.lasted(data.incidents, runs.frame)] if any(h.measure for h in holes) else []
-    known = quantiles.counts_of(hole for hole in holes if hole.measure)
-    others = [levels.lasted(data.incidents, runs.frame)] if facts.in_units else []
-    others += [] if probes is None else [delivery.took(probes)]
-    for rows in others:
-        known |= quantiles.counts(quantiles.buckets(rows))
-    exact = _exact([measures.measured(data.incidents, runs.frame), *more, *others], counts | known)
-    records = levels.records(data.incidents, runs.frame) if facts.with_records else None
-    own = [row for key, row in exact.items() if key in counts]
+    counts |= quantiles.counts_of(hole for hole in holes if hole.measure)
+    parts = [measures.measured(data.incidents, runs.frame, more=of_levels)]
+    if any(hole.measure for hole in holes):
+        parts.append(churn.lasted(data.incidents, runs.frame))
+    if data.probes:
+        parts.append(delivery.took(delivery.keyed_probes(data.probes, runs.frame)))
+        counts |= quantiles.counts(quantiles.buckets(parts[-1]))
+    exact = _exact(parts, counts)
+    own = [row for key, row in exact.items() if key in found]
     return _Small(
-        keyed=runs.frame,
-        runs=runs.rows,
-        per_run=per_run,
+        runs=runs,
         facts=facts,
-        groups=runs.groups,
-        counts=counts,
         exact=own,
         drawn=found,
         cells=cells(own, found),
         steps=survival.steps({key: own.counts for key, own in every.items() if key[2] == CURVE}),
-        events=() if probes is None else collect(delivery.events(probes), delivery.Events),
+        events=delivery.events(runs.rows, data.told[Probe]) if data.probes else (),
         holes=holes,
-        took={key: row for key, row in exact.items() if key not in counts},
-        records=() if records is None else collect(records, levels.KeyedRecords),
+        took={key: row for key, row in exact.items() if key not in found},
     )
 
 
@@ -184,47 +156,10 @@ def _survival(small: _Small) -> Iterable[Survival]:
         yield small.row(Survival, step, low=low, high=high)
 
 
-def _churn(small: _Small) -> Iterable[Churn]:
-    for row in churn.churn(small.holes, small.runs):
-        alone, overlapping = (
-            _seconds(small.took.get((row.group_key, row.size, measure)), "p50")
-            for measure in (churn.ALONE, churn.OVERLAPPING)
-        )
-        yield small.row(
-            *(Churn, row),
-            alone_p50_s=alone,
-            overlapping_p50_s=overlapping,
-            slowdown=overlapping / alone if alone and overlapping is not None else None,
-        )
-
-
-def _deliveries(small: _Small) -> Iterable[Delivery]:
-    for row in delivery.deliveries(small.events):
-        yield small.row(Delivery, row, **_took(small, row, delivery.latency(row.link_class)))
-
-
-def _interruptions(small: _Small) -> Iterable[Interruption]:
-    for row in delivery.interruptions(small.took.values()):
-        own = _took(small, row, delivery.interruption(row.link_class, row.fault, row.struck))
-        usual = small.took.get((row.group_key, row.size, delivery.usual(row.link_class)))
-        yield small.row(Interruption, row, **own, usual_s=_seconds(usual, "p50"))
-
-
-def _took(
-    small: _Small, row: delivery.KeyedDelivery | delivery.KeyedInterruption, measure: str
-) -> dict[str, float | None]:
-    found = small.took.get((row.group_key, row.size, measure))
-    return {f"{name}_s": _seconds(found, name) for name in ("p50", "p99", "max")}
-
-
-def _seconds(found: CellQuantiles | None, column: str) -> float | None:
-    value = getattr(found, column) if found is not None else None
-    return None if value is None else value / NS_PER_S
-
-
 def _comparisons(small: _Small) -> tuple[Comparison, ...]:
-    pairs = comparison.pairs(small.groups.values())
-    told = comparison.compare(pairs, small.groups, small.cells, small.counts)
+    pairs = comparison.pairs(small.runs.groups.values())
+    counts = {key: own.counts for key, own in small.drawn.items()}
+    told = comparison.compare(pairs, small.runs.groups, small.cells, counts)
     keys = ("scenario", "setting", "profile", "measure", "quantile", "n", "base", "value")
     return ordered(told, *keys, "parameters")
 
@@ -233,10 +168,12 @@ def _outliers(spark: SparkSession, data: Dataset, small: _Small) -> tuple[Outlie
     bounds = outliers.bounds(small.exact)
     if not bounds:
         return ()
-    found = outliers.outliers(data.incidents, small.keyed, table(spark, outliers.Bound, bounds))
+    found = outliers.outliers(
+        data.incidents, small.runs.frame, table(spark, outliers.Bound, bounds)
+    )
     shown = []
     for row in collect(found, outliers.KeyedOutlier):
-        group = small.groups[row.group_key]
+        group = small.runs.groups[row.group_key]
         shown.append(small.row(Outlier, row, command=command(group, row.size, row.seed)))
     return tuple(
         sorted(shown, key=lambda row: (row.repaired, -row.total_s, row.run_id, row.incident_id))

@@ -6,9 +6,9 @@ a hole between two neighbours, from its moment until it is repaired or the run e
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Window
@@ -16,28 +16,12 @@ from pyspark.sql import functions as fn
 
 from overlay.trace_schema import Source, Verdict
 from spark.analysis.frames import expect
-from spark.analysis.quantiles import Bucket, bucket, sums
-from spark.analysis.recovery import CELL, NS_PER_S, Measured
+from spark.analysis.quantiles import Bucket, CellQuantiles, Key, bucket, sums
+from spark.analysis.recovery import CELL, NS_PER_S, Measured, Runs
+from spark.analysis.results import Churn
 
 ALONE, OVERLAPPING = "alone", "overlapping"
 _NS_PER_HOUR = 3600 * NS_PER_S
-
-
-class KeyedChurn(msgspec.Struct, frozen=True, kw_only=True):
-    """A ``results.Churn`` before it has the columns of its group."""
-
-    group_key: int
-    size: int
-    runs: int
-    broker_hours: float
-    failures_per_broker_hour: float
-    false_suspicions: int
-    false_suspicions_per_broker_hour: float
-    false_deaths: int
-    whole_share: float
-    pairs_share: float
-    alone: int
-    overlapping: int
 
 
 class Hole(Bucket, frozen=True, kw_only=True):
@@ -66,16 +50,28 @@ def holes(incidents: DataFrame, runs: DataFrame) -> DataFrame:
     return expect(found, Hole)
 
 
-def churn(holes: Iterable[Hole], runs: pa.Table) -> list[KeyedChurn]:
-    """Return a row a cell in which there are incidents; ``runs`` are ``recovery.Runs.rows``.
+def churn(runs: Runs, holes: Iterable[Hole], took: Mapping[Key, CellQuantiles]) -> Iterator[Churn]:
+    """Yield a row a cell in which there are incidents; ``took`` are quantiles of :func:`lasted`.
 
     Where no run has an incident, nothing tells a calm ring from rows that are missing.
     """
-    lived = _lived(runs)
+    lived = _lived(runs.rows)
     by_cell: dict[tuple[int, int], list[Hole]] = {}
     for hole in holes:
         by_cell.setdefault((hole.group_key, hole.size), []).append(hole)
-    return [_churn(key, own, *lived[key]) for key, own in by_cell.items()]
+    for key, own in by_cell.items():
+        alone, overlapping = (took.get((*key, measure)) for measure in (ALONE, OVERLAPPING))
+        first, other = (
+            None if each is None or each.p50 is None else each.p50 / NS_PER_S
+            for each in (alone, overlapping)
+        )
+        yield Churn(
+            **runs.columns(*key),
+            **_told(own, key[1], *lived[key]),
+            alone_p50_s=first,
+            overlapping_p50_s=other,
+            slowdown=other / first if first and other is not None else None,
+        )
 
 
 def _lived(runs: pa.Table) -> dict[tuple[int, int], tuple[int, float]]:
@@ -97,28 +93,26 @@ def _lived(runs: pa.Table) -> dict[tuple[int, int], tuple[int, float]]:
     }
 
 
-def _churn(cell: tuple[int, int], holes: list[Hole], runs: int, time: float) -> KeyedChurn:
-    group_key, size = cell
+def _told(holes: list[Hole], size: int, runs: int, time: float) -> dict[str, Any]:
+    """Return the columns that are counted."""
     hours = time * size / _NS_PER_HOUR
     alone, overlapping = (
         sum(hole.over + hole.still for hole in holes if hole.measure == measure)
         for measure in (ALONE, OVERLAPPING)
     )
     erred = sum(hole.erred for hole in holes)
-    return KeyedChurn(
-        group_key=group_key,
-        size=size,
-        runs=runs,
-        broker_hours=hours,
-        failures_per_broker_hour=(alone + overlapping) / hours,
-        false_suspicions=erred,
-        false_suspicions_per_broker_hour=erred / hours,
-        false_deaths=sum(hole.killed for hole in holes),
-        whole_share=1 - sum(hole.covered or 0.0 for hole in holes) / time,
-        pairs_share=1 - sum(hole.open or 0.0 for hole in holes) / (time * size),
-        alone=alone,
-        overlapping=overlapping,
-    )
+    return {
+        "runs": runs,
+        "broker_hours": hours,
+        "failures_per_broker_hour": (alone + overlapping) / hours,
+        "false_suspicions": erred,
+        "false_suspicions_per_broker_hour": erred / hours,
+        "false_deaths": sum(hole.killed for hole in holes),
+        "whole_share": 1 - sum(hole.covered or 0.0 for hole in holes) / time,
+        "pairs_share": 1 - sum(hole.open or 0.0 for hole in holes) / (time * size),
+        "alone": alone,
+        "overlapping": overlapping,
+    }
 
 
 def _simulated(runs: DataFrame) -> DataFrame:

@@ -9,21 +9,28 @@ and came after it. Between events of a flow that is not interrupted there is the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from statistics import NormalDist
+from typing import Any
 
 import msgspec
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from spark.analysis.frames import expect
 from spark.analysis.groups import Grouped
-from spark.analysis.quantiles import CellQuantiles
-from spark.analysis.recovery import CELL, Measured
+from spark.analysis.quantiles import CellQuantiles, Key
+from spark.analysis.recovery import CELL, NS_PER_S, Measured, Runs
 from spark.analysis.replicates import CONFIDENCE
 
 _Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 _CLASS = (*CELL, "link_class")
+#: Field of :class:`Events` -> the column in which ``load.check`` has counted it.
+_COUNTED = {"events": "rows"} | {
+    name: name for name in ("once", "lost", "unexplained", "late", "twice", "disordered")
+}
+_STRUCK = "struck"
 _APART, _LATENCY, _USUAL, _BROKEN = "\n", "latency", "usual", "broken"
 _FLOW = ("run_id", "publisher", "link_class", "subscriber")
 
@@ -75,9 +82,6 @@ class KeyedProbe(msgspec.Struct, frozen=True, kw_only=True):
     subscriber: str
     published_ns: int
     delivered_ns: int | None
-    fate: str
-    is_late: bool
-    why: str | None
     fault: str | None
     fault_ns: int | None
     struck: str | None
@@ -99,82 +103,64 @@ class Events(msgspec.Struct, frozen=True, kw_only=True):
     disordered: int
 
 
-class KeyedDelivery(msgspec.Struct, frozen=True, kw_only=True):
-    """A :class:`Delivery` before it has the columns of its group."""
-
-    group_key: int
-    size: int
-    link_class: str
-    events: int
-    once_share: float
-    lost: int
-    lost_share: float
-    lost_low: float | None
-    lost_high: float | None
-    unexplained: int
-    late: int
-    twice: int
-    disordered: int
-
-
-class KeyedInterruption(msgspec.Struct, frozen=True, kw_only=True):
-    """An :class:`Interruption` before it has the columns of its group."""
-
-    group_key: int
-    size: int
-    link_class: str
-    fault: str
-    struck: str
-    flows: int
-    silent: int
-
-
 def keyed_probes(probes: DataFrame, runs: DataFrame) -> DataFrame:
     """Return rows of :class:`KeyedProbe`; ``runs`` are rows of ``recovery.KeyedRun``."""
     return expect(probes.join(runs, "run_id", "inner"), KeyedProbe)
 
 
-def events(probes: DataFrame) -> DataFrame:
-    """Return rows of :class:`Events` from those of :class:`KeyedProbe`."""
-    fate = fn.col("fate")
-    found = probes.groupBy(*_CLASS, "unit").agg(
-        fn.count("*").alias("events"),
-        fn.count_if(fate == "once").alias("once"),
-        fn.count_if(fate == "lost").alias("lost"),
-        fn.count_if((fate == "lost") & (fn.col("why") == "unexplained")).alias("unexplained"),
-        fn.count_if("is_late").alias("late"),
-        fn.count_if(fate == "twice").alias("twice"),
-        fn.count_if(fate == "disordered").alias("disordered"),
+def events(runs: pa.Table, told: pa.Table) -> list[Events]:
+    """Return what became of the events of each unit.
+
+    ``runs`` are ``recovery.Runs.rows``, and ``told`` is what ``load.check`` counted of probes.
+    """
+    found = (
+        told.join(runs, "run_id", join_type="inner")
+        .group_by([*_CLASS, "unit"])
+        .aggregate([(column, "sum") for column in _COUNTED.values()])
     )
-    return expect(found, Events)
+    return [
+        Events(
+            **{name: row[name] for name in (*_CLASS, "unit")},
+            **{name: row[f"{column}_sum"] for name, column in _COUNTED.items()},
+        )
+        for row in found.to_pylist()
+    ]
 
 
-def deliveries(events: Iterable[Events]) -> list[KeyedDelivery]:
-    """Return a row a cell and class of links."""
+def deliveries(
+    runs: Runs, events: Iterable[Events], took: Mapping[Key, CellQuantiles]
+) -> list[Delivery]:
+    """Return a row a cell and class of links; ``took`` are the quantiles of :func:`took`."""
     by_class: dict[tuple[int, int, str], list[Events]] = {}
     for row in events:
         by_class.setdefault((row.group_key, row.size, row.link_class), []).append(row)
-    return [_delivery(*key, own) for key, own in by_class.items()]
+    return [
+        Delivery(
+            **runs.columns(group_key, size),
+            **_counted(units),
+            link_class=link_class,
+            **_seconds(took.get((group_key, size, latency(link_class)))),
+        )
+        for (group_key, size, link_class), units in by_class.items()
+    ]
 
 
-def _delivery(group_key: int, size: int, link_class: str, units: list[Events]) -> KeyedDelivery:
-    def total(name: str) -> int:
-        return sum(getattr(unit, name) for unit in units)
+def _counted(units: list[Events]) -> dict[str, Any]:
+    """Return the columns of a :class:`Delivery` that are counted, and their shares."""
+    total = {name: sum(getattr(unit, name) for unit in units) for name in _COUNTED}
+    count, once = total["events"], total.pop("once")
+    share, error = total["lost"] / count, _error(units)
+    return total | {
+        "once_share": once / count,
+        "lost_share": share,
+        "lost_low": None if error is None else max(share - _Z * error, 0.0),
+        "lost_high": None if error is None else min(share + _Z * error, 1.0),
+    }
 
-    count, lost = total("events"), total("lost")
-    share, error = lost / count, _error(units)
-    return KeyedDelivery(
-        group_key=group_key,
-        size=size,
-        link_class=link_class,
-        events=count,
-        once_share=total("once") / count,
-        lost=lost,
-        lost_share=share,
-        lost_low=None if error is None else max(share - _Z * error, 0.0),
-        lost_high=None if error is None else min(share + _Z * error, 1.0),
-        **{name: total(name) for name in ("unexplained", "late", "twice", "disordered")},
-    )
+
+def _seconds(found: CellQuantiles | None) -> dict[str, Any]:
+    nanoseconds = {name: getattr(found, name, None) for name in ("p50", "p99", "max")}
+    return {f"{n}_s": None if v is None else v / NS_PER_S for n, v in nanoseconds.items()}
 
 
 def _error(units: list[Events]) -> float | None:
@@ -187,22 +173,23 @@ def _error(units: list[Events]) -> float | None:
     return math.sqrt(squares * count / (count - 1)) / int(every)
 
 
-def interruptions(took: Iterable[CellQuantiles]) -> list[KeyedInterruption]:
+def interruptions(runs: Runs, took: Mapping[Key, CellQuantiles]) -> list[Interruption]:
     """Return a row a cell, class of links, kind of fault and side, from quantiles of `took`."""
     found = []
-    for row in took:
-        kind, *rest = row.measure.split(_APART)
+    for (group_key, size, measure), row in took.items():
+        kind, *rest = measure.split(_APART)
         if kind == _BROKEN:
             link_class, fault, struck = rest
             found.append(
-                KeyedInterruption(
-                    group_key=row.group_key,
-                    size=row.size,
+                Interruption(
+                    **runs.columns(group_key, size),
                     link_class=link_class,
                     fault=fault,
                     struck=struck,
                     flows=row.count + row.open,
                     silent=row.open,
+                    **_seconds(row),
+                    usual_s=_seconds(took.get((group_key, size, usual(link_class))))["p50_s"],
                 )
             )
     return found
@@ -211,38 +198,38 @@ def interruptions(took: Iterable[CellQuantiles]) -> list[KeyedInterruption]:
 def took(probes: DataFrame) -> DataFrame:
     """Return rows of ``recovery.Measured``: latencies, interruptions and usual gaps.
 
-    Their measures are those of :func:`latency`, :func:`interruption` and :func:`usual`. An event
-    that is lost never came, and a flow of which nothing came any more was never taken up again.
+    Their measures are those of :func:`latency` and :func:`usual`, and one for each interruption.
+    An event that is lost never came, and a flow of which nothing came any more was never taken up
+    again.
     """
     came = fn.col("delivered_ns") - fn.col("published_ns")
-    is_usual = fn.col("fault").isNull() & fn.col("gap").isNotNull()
-    each = fn.array(_named(_LATENCY, came))
-    both = fn.array(_named(_LATENCY, came), _named(_USUAL, fn.col("gap")))
-    broken = fn.concat_ws(_APART, fn.lit(_BROKEN), "link_class", "fault", "struck")
+    fault, gap = fn.col("fault"), fn.col("gap")
+    broken = fn.concat_ws(_APART, fn.lit(_BROKEN), "link_class", "fault", _STRUCK)
+    each = (
+        _named(_LATENCY, came),
+        fn.when(fault.isNull() & gap.isNotNull(), _named(_USUAL, gap)),
+        fn.when(fault.isNotNull() & fn.col("is_first"), _row(broken, fn.col("longest"))),
+    )
     rows = (
         _gaps(probes)
-        .select(*CELL, fn.inline(fn.when(is_usual, both).otherwise(each)))
-        .unionByName(
-            _of_fault(probes).select(*CELL, broken.alias("measure"), fn.col("gap").alias("value"))
-        )
+        .select(*CELL, fn.inline(fn.array(*each)))
+        .where(fn.col("measure").isNotNull())
         .withColumns({"unit": fn.lit(0).cast("long"), "over": fn.col("value").isNotNull()})
     )
     return expect(rows, Measured)
 
 
-def _named(kind: str, value: Column) -> Column:
-    measure = fn.concat_ws(_APART, fn.lit(kind), "link_class")
+def _row(measure: Column, value: Column) -> Column:
     return fn.struct(measure.alias("measure"), value.alias("value"))
+
+
+def _named(kind: str, value: Column) -> Column:
+    return _row(fn.concat_ws(_APART, fn.lit(kind), "link_class"), value)
 
 
 def latency(link_class: str) -> str:
     """Return the measure of how long events took."""
     return _APART.join((_LATENCY, link_class))
-
-
-def interruption(link_class: str, fault: str, struck: str) -> str:
-    """Return the measure of how long flows were interrupted by a fault."""
-    return _APART.join((_BROKEN, link_class, fault, struck))
 
 
 def usual(link_class: str) -> str:
@@ -251,24 +238,20 @@ def usual(link_class: str) -> str:
 
 
 def _gaps(probes: DataFrame) -> DataFrame:
+    """Return each event with the ``gap`` before it in its flow, and of a fault near it the longest.
+
+    The first event of a flow that is near a fault speaks for all of these.
+    """
     flow = Window.partitionBy(*_FLOW).orderBy("delivered_ns", "published_ns")
-    # Events that never came stand first in a flow, and have no time that could be one's before.
-    return probes.withColumn("gap", fn.col("delivered_ns") - fn.lag("delivered_ns").over(flow))
-
-
-def _of_fault(probes: DataFrame) -> DataFrame:
-    """Return the longest gap of each flow after each fault near it."""
+    near = Window.partitionBy(*_FLOW, "fault", "fault_ns", _STRUCK)
     came = fn.col("delivered_ns").isNotNull()
     after = came & (fn.col("delivered_ns") >= fn.col("fault_ns"))
-    return (
-        _gaps(probes)
-        .where(fn.col("fault").isNotNull())
-        .groupBy(
-            *CELL,
-            *_FLOW,
-            "fault",
-            "fault_ns",
-            fn.coalesce("struck", fn.lit("other")).alias("struck"),
-        )
-        .agg(fn.max(fn.when(after, fn.col("gap"))).alias("gap"))
+    # Events that never came stand first in a flow, and have no time that could be one's before.
+    gap = fn.col("delivered_ns") - fn.lag("delivered_ns").over(flow)
+    told = probes.withColumns({"gap": gap, _STRUCK: fn.coalesce(_STRUCK, fn.lit("other"))})
+    return told.withColumns(
+        {
+            "longest": fn.max(fn.when(after, fn.col("gap"))).over(near),
+            "is_first": fn.row_number().over(near.orderBy("published_ns")) == 1,
+        }
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -19,6 +20,10 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         return self.named(settings(self.parameters))
+
+    def columns(self) -> dict[str, Any]:
+        """Return the columns that all rows of the group have."""
+        return {name: getattr(self, name) for name in Group.__struct_fields__}
 
     def named(self, keys: Iterable[str]) -> str:
         """Return its name with the settings ``keys`` in it, and no others."""

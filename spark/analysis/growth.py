@@ -22,17 +22,17 @@ the sizes at which it is reached would be told of all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
-import msgspec
 import numpy as np
 
+from spark.analysis.groups import Group
 from spark.analysis.judging import FUNCTIONS
 from spark.analysis.ranks import Reals, end_of
 from spark.analysis.replicates import CONFIDENCE, Cell
-from spark.analysis.results import Law
+from spark.analysis.results import Fit, Law, Rise
 
 FITTED = ("p50", "p99")  #: the quantiles whose growth is asked for
 #: No quantile is taken to be known better than this share of it.
@@ -44,7 +44,7 @@ _PARAMETERS = {law: 1 if law is Law.CONSTANT else 2 for law in Law}
 class Series:
     """A quantile of a measure over the sizes of a group; infinite where it is not reached."""
 
-    group_key: int
+    group: Group
     measure: str
     quantile: str
     sizes: Reals
@@ -71,49 +71,7 @@ class Series:
         return rows
 
 
-class KeyedRise(msgspec.Struct, frozen=True, kw_only=True):
-    """What was measured of a :class:`Series`; of its values None is what is not reached."""
-
-    group_key: int
-    measure: str
-    quantile: str
-    sizes: int
-    n_min: int
-    n_max: int
-    first: float | None
-    last: float | None
-    range: float | None
-    change: float | None
-    change_low: float | None
-    change_high: float | None
-    missing: tuple[int, ...]
-
-
-class KeyedFit(msgspec.Struct, frozen=True, kw_only=True):
-    """A ``results.Fit`` before it has the columns of its group."""
-
-    group_key: int
-    measure: str
-    quantile: str
-    law: Law
-    sizes: int
-    n_min: int
-    n_max: int
-    mean: float
-    intercept: float
-    slope: float
-    intercept_variance: float | None
-    slope_variance: float | None
-    covariance: float | None
-    deviance: float
-    criterion: float
-    share: float | None
-    change: float | None
-    change_low: float | None
-    change_high: float | None
-
-
-def series(cells: Iterable[Cell]) -> list[Series]:
+def series(cells: Iterable[Cell], groups: Mapping[int, Group]) -> list[Series]:
     """Return what is to be fitted: cells of which the size is known, put together by group."""
 
     def key(cell: Cell) -> tuple[int, str]:
@@ -125,7 +83,7 @@ def series(cells: Iterable[Cell]) -> list[Series]:
         own = list(alike)
         found += [
             Series(
-                group_key=group_key,
+                group=groups[group_key],
                 measure=measure,
                 quantile=quantile,
                 sizes=np.array([cell.size for cell in own], dtype=np.float64),
@@ -137,7 +95,7 @@ def series(cells: Iterable[Cell]) -> list[Series]:
     return found
 
 
-def rise(of: Series) -> KeyedRise:
+def rise(of: Series) -> Rise:
     """Return what was measured, from the smallest size to the largest."""
     first, last = float(of.values[0]), float(of.values[-1])
     missing = of.missing
@@ -149,8 +107,8 @@ def rise(of: Series) -> KeyedRise:
         if len(of.sizes) > 1 and count and (base > 0).all():
             drawn = other[:count] / base[:count] - 1
             low, high = (end_of(drawn, (1 + side * CONFIDENCE) / 2) for side in (-1, 1))
-    return KeyedRise(
-        group_key=of.group_key,
+    return Rise(
+        **of.group.columns(),
         measure=of.measure,
         quantile=of.quantile,
         sizes=len(of.sizes),
@@ -166,7 +124,7 @@ def rise(of: Series) -> KeyedRise:
     )
 
 
-def fits(of: Series) -> list[KeyedFit]:
+def fits(of: Series) -> list[Fit]:
     """Return five fits, or none where the quantile is not reached at some size."""
     if of.missing:
         return []
@@ -249,7 +207,7 @@ def _criterion(law: Law, own: _Solved, sizes: int, inflated: float | None) -> Re
     return found
 
 
-def _fit(of: Series, law: Law, own: _Solved, criterion: float, share: float | None) -> KeyedFit:
+def _fit(of: Series, law: Law, own: _Solved, criterion: float, share: float | None) -> Fit:
     several = len(own.slope) > 2
     covariance = np.cov(own.slope[1:], own.intercept[1:]) if several else None
     change: float | None = float(own.change[0])
@@ -258,8 +216,8 @@ def _fit(of: Series, law: Law, own: _Solved, criterion: float, share: float | No
         change = None  # a constant has none by construction
     elif several and not np.isnan(own.change[1:]).any():
         low, high = (end_of(own.change[1:], (1 + side * CONFIDENCE) / 2) for side in (-1, 1))
-    return KeyedFit(
-        group_key=of.group_key,
+    return Fit(
+        **of.group.columns(),
         measure=of.measure,
         quantile=of.quantile,
         law=law,

@@ -9,67 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import msgspec
-from pyspark.sql import Column, DataFrame
+import pyarrow as pa
+from pyspark.sql import Column
 from pyspark.sql import functions as fn
 
-from spark.analysis.frames import expect
 from spark.analysis.quantiles import CellQuantiles, Key
-from spark.analysis.recovery import CELL, NS_PER_S, Measured
+from spark.analysis.recovery import CELL, NS_PER_S, Runs, row, with_told
+from spark.analysis.results import Level, Records
 
 LEVELS = (1, 2, 3, 4)
 RING, UNITS = "ring", "units"
+RECORDS = ("records_lost", "costly", "lost")  #: columns that ``load.check`` has counted
 #: What is whole again -> the column that says when.
 _ENDS = {RING: "repaired_ns", UNITS: "units_repaired_ns"}
 
 
-class KeyedRecords(msgspec.Struct, frozen=True, kw_only=True):
-    """A ``results.Records`` before it has the columns of its group."""
-
-    group_key: int
-    size: int
-    failures: int
-    costly: int
-    lost: int
+def rows() -> list[Column]:
+    """Return what ``recovery.measured`` is to measure: how long ring and units were not whole."""
+    return [_row(what) for what in _ENDS]
 
 
-class KeyedLevel(msgspec.Struct, frozen=True, kw_only=True):
-    """A ``results.Level`` before it has the columns of its group."""
-
-    group_key: int
-    size: int
-    level: int
-    failures: int
-    ring_open: int
-    ring_p50_s: float | None
-    ring_p99_s: float | None
-    ring_max_s: float | None
-    units_open: int
-    units_p50_s: float | None
-    units_p99_s: float | None
-    units_max_s: float | None
-
-
-def lasted(incidents: DataFrame, runs: DataFrame) -> DataFrame:
-    """Return rows of ``recovery.Measured``: how long ring and units were not whole, by level."""
-    found = (
-        incidents.where(fn.col("failed_ns").isNotNull() & fn.col("level").isNotNull())
-        .join(runs, "run_id", "inner")
-        .select(*CELL, "unit", fn.inline(fn.array(*(_row(what) for what in _ENDS))))
-    )
-    return expect(found, Measured)
-
-
-def by_level(took: Mapping[Key, CellQuantiles]) -> Iterator[KeyedLevel]:
-    """Yield a row for each cell and level, of the quantiles of :func:`lasted`."""
+def by_level(runs: Runs, took: Mapping[Key, CellQuantiles]) -> Iterator[Level]:
+    """Yield a row for each cell and level, of the quantiles of :func:`rows`."""
     for group, size in dict.fromkeys((group, size) for group, size, _ in took):
         for level in LEVELS:
             ring, units = (took.get((group, size, _measure(what, level))) for what in _ENDS)
             if ring is None or units is None:
                 continue
-            yield KeyedLevel(
-                group_key=group,
-                size=size,
+            yield Level(
+                **runs.columns(group, size),
                 level=level,
                 failures=ring.count + ring.open,
                 ring_open=ring.open,
@@ -83,20 +51,22 @@ def by_level(took: Mapping[Key, CellQuantiles]) -> Iterator[KeyedLevel]:
             )
 
 
-def records(incidents: DataFrame, runs: DataFrame) -> DataFrame:
-    """Return rows of :class:`KeyedRecords`: one for each cell whose brokers own records."""
-    lost = fn.col("records_lost")
-    found = (
-        incidents.where(lost.isNotNull())
-        .join(runs, "run_id", "inner")
-        .groupBy(*CELL)
-        .agg(
-            fn.count("*").alias("failures"),
-            fn.count_if(lost > 0).alias("costly"),
-            fn.sum(lost).alias("lost"),
+def records(runs: Runs, told: pa.Table) -> list[Records]:
+    """Return a row for each cell whose brokers own records.
+
+    ``told`` is what ``load.check`` counted of incidents.
+    """
+    found = with_told(runs.rows, told).group_by(list(CELL)).aggregate([(n, "sum") for n in RECORDS])
+    return [
+        Records(
+            **runs.columns(row["group_key"], row["size"]),
+            failures=row["records_lost_sum"],
+            costly=row["costly_sum"],
+            lost=row["lost_sum"],
         )
-    )
-    return expect(found, KeyedRecords)
+        for row in found.to_pylist()
+        if row["records_lost_sum"]
+    ]
 
 
 def _measure(what: str, level: int) -> str:
@@ -104,12 +74,12 @@ def _measure(what: str, level: int) -> str:
 
 
 def _row(what: str) -> Column:
-    end = fn.col(_ENDS[what])
-    seen = fn.greatest(fn.coalesce(end, "duration_ns") - fn.col("failed_ns"), fn.lit(0))
-    return fn.struct(
-        fn.concat_ws(" ", fn.lit(what), fn.col("level")).alias("measure"),
-        seen.cast("long").alias("value"),
-        end.isNotNull().alias("over"),
+    end, failed = fn.col(_ENDS[what]), fn.col("failed_ns")
+    return row(
+        fn.concat_ws(" ", fn.lit(what), fn.col("level")),
+        fn.greatest(fn.coalesce(end, "duration_ns") - failed, fn.lit(0)),
+        end.isNotNull(),
+        failed.isNotNull() & fn.col("level").isNotNull(),
     )
 
 

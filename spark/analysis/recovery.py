@@ -24,8 +24,9 @@ statistics is the seed: incidents of one run are not independent of each other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -36,7 +37,7 @@ from pyspark.sql import functions as fn
 from overlay.trace_schema import PHASES, Phase, Source, Verdict
 from spark.analysis.frames import expect
 from spark.analysis.groups import Group
-from spark.analysis.results import Facts
+from spark.analysis.results import Counts, Facts
 from spark.dataset.column_types import spark_schema
 
 MESSAGES = "messages"
@@ -76,19 +77,6 @@ class KeyedGroup(Group, frozen=True, kw_only=True):
     group_key: int
 
 
-class KeyedCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """A ``results.Counts`` before it has the columns of its group."""
-
-    group_key: int
-    size: int
-    runs: int
-    seeds: int
-    broker_failed: int
-    link_failed: int
-    refuted: int
-    open: int
-
-
 @dataclass(frozen=True, slots=True)
 class Runs:
     """All runs: few, beside their incidents, and so they are here."""
@@ -96,6 +84,10 @@ class Runs:
     frame: DataFrame  #: rows of :class:`KeyedRun`
     rows: pa.Table  #: the same, with ``version``
     groups: Mapping[int, KeyedGroup]
+
+    def columns(self, group_key: int, size: int) -> dict[str, Any]:
+        """Return the columns of a cell: those of its group, and n."""
+        return self.groups[group_key].columns() | {"n": None if size == UNKNOWN else size}
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,10 +149,10 @@ def _keyed(runs: DataFrame) -> DataFrame:
 
 
 def facts(runs: pa.Table, told: pa.Table) -> Facts:
-    """Return ``results.Facts`` from ``Runs.rows`` and :func:`per_run`."""
-    known = _with_told(runs, told)
+    """Return ``results.Facts`` from ``Runs.rows`` and what ``load.check`` counted of incidents."""
+    known = with_told(runs, told)
     is_simulated = pc.equal(known.column("source"), Source.SIMULATOR.value)
-    incidents = pc.sum(told.column("told")).as_py() or 0
+    incidents = pc.sum(told.column("rows")).as_py() or 0
     return Facts(
         runs=len(runs),
         simulated=pc.sum(is_simulated).as_py() or 0,
@@ -168,72 +160,65 @@ def facts(runs: pa.Table, told: pa.Table) -> Facts:
         seeds=pc.count_distinct(known.column("seed")).as_py(),
         versions=tuple(sorted(pc.unique(known.column("version")).to_pylist())),
         incidents=incidents,
-        strays=incidents - (pc.sum(known.column("told")).as_py() or 0),
-        in_units=pc.sum(told.column("in_units")).as_py() or 0,
-        with_records=pc.sum(told.column("with_records")).as_py() or 0,
-        bare=pc.sum(pc.and_(is_simulated, pc.is_null(known.column("told")))).as_py() or 0,
+        strays=incidents - (pc.sum(known.column("rows")).as_py() or 0),
+        in_units=pc.sum(told.column("level")).as_py() or 0,
+        with_records=pc.sum(told.column("records_lost")).as_py() or 0,
+        bare=pc.sum(pc.and_(is_simulated, pc.is_null(known.column("rows")))).as_py() or 0,
     )
 
 
-def counts(runs: pa.Table, told: pa.Table) -> list[KeyedCounts]:
+def counts(runs: Runs, told: pa.Table) -> list[Counts]:
     """Return a row a cell, also for those without incidents."""
-    verdicts = [verdict.value for verdict in Verdict]
     found = (
-        _with_told(runs, told)
+        with_told(runs.rows, told)
         .group_by(list(CELL))
         .aggregate(
             [
                 ("run_id", "count"),
                 ("seed", "count_distinct"),
-                *((verdict, "sum") for verdict in verdicts),
+                *((verdict.value, "sum") for verdict in Verdict),
             ]
         )
     )
     return [
-        KeyedCounts(
-            group_key=row["group_key"],
-            size=row["size"],
+        Counts(
+            **runs.columns(row["group_key"], row["size"]),
             runs=row["run_id_count"],
             seeds=row["seed_count_distinct"],
-            **{verdict: row[f"{verdict}_sum"] or 0 for verdict in verdicts},
+            broker_failed=row["broker_failed_sum"] or 0,
+            link_failed=row["link_failed_sum"] or 0,
+            refuted=row["refuted_sum"] or 0,
+            open=row["open_sum"] or 0,
         )
         for row in found.to_pylist()
     ]
 
 
-def per_run(incidents: DataFrame) -> pa.Table:
-    """Return how many incidents are told of each run, and how many of each verdict."""
-    verdict = fn.col("verdict")
-    found = incidents.groupBy("run_id").agg(
-        fn.count("*").alias("told"),
-        fn.count("level").alias("in_units"),
-        fn.count("records_lost").alias("with_records"),
-        *(fn.count_if(verdict == known.value).alias(known.value) for known in Verdict),
-    )
-    return found.toArrow().combine_chunks()
-
-
-def _with_told(runs: pa.Table, told: pa.Table) -> pa.Table:
+def with_told(runs: pa.Table, told: pa.Table) -> pa.Table:
+    """Return ``Runs.rows`` with what is told of each run's incidents; null where there are none."""
     return runs.join(told, "run_id", join_type="left outer")
 
 
-def measured(incidents: DataFrame, runs: DataFrame, *, with_curve: bool = False) -> DataFrame:
+def measured(
+    incidents: DataFrame, runs: DataFrame, *, with_curve: bool = False, more: Sequence[Column] = ()
+) -> DataFrame:
     """Return rows of :class:`Measured` from incidents and :class:`KeyedRun`.
 
-    With the curve there is one row more of each incident, for ``CURVE``.
+    With the curve there is one row more of each incident, for ``CURVE``; and one for each of
+    ``more``, which are made by :func:`row`.
     """
     failed = fn.col("verdict") == Verdict.BROKER_FAILED.value
     # Of a simulated run it is known that the broker lived where no time of failure is told.
     is_death = fn.col("failed_ns").isNotNull() | (fn.col("source") == Source.LIVE.value)
     rows = [_phase(name, phase, is_death) for name, phase in PHASES.items()]
     is_open = is_death & fn.col("repaired_ns").isNull()
-    rows += [_row(name, fn.col(name), ~is_open, fn.lit(True)) for name in NUMBERS]
+    rows += [row(fn.lit(name), fn.col(name), ~is_open, fn.lit(True)) for name in NUMBERS]
     if with_curve:
         rows.append(_phase(CURVE, PHASES["total"], is_death))
     found = (
         incidents.where(failed | fn.col("failed_ns").isNotNull())
         .join(runs, "run_id", "inner")
-        .select(*CELL, "unit", fn.inline(fn.array(*rows)))
+        .select(*CELL, "unit", fn.inline(fn.array(*rows, *more)))
         .where("begun")
     )
     return expect(found, Measured)
@@ -246,12 +231,13 @@ def _phase(name: str, phase: Phase, is_death: Column) -> Column:
     begun = start.isNotNull() & (end.isNotNull() | is_death)
     value = fn.when(end.isNotNull(), seen).otherwise(fn.greatest(seen, fn.lit(0)))
     # The greatest of null and a number is the number.
-    return _row(name, fn.when(seen.isNotNull(), value), end.isNotNull(), begun)
+    return row(fn.lit(name), fn.when(seen.isNotNull(), value), end.isNotNull(), begun)
 
 
-def _row(measure: str, value: Column, over: Column, begun: Column) -> Column:
+def row(measure: Column, value: Column, over: Column, begun: Column) -> Column:
+    """Return a row of :class:`Measured` of one incident, which is left out if it has not begun."""
     return fn.struct(
-        fn.lit(measure).alias("measure"),
+        measure.alias("measure"),
         value.cast("long").alias("value"),
         over.alias("over"),
         begun.alias("begun"),

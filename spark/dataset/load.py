@@ -8,7 +8,7 @@ rows (``rules``), in one aggregation a table, whichever door they come through.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -17,17 +17,26 @@ from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql import types as sql
 
-from overlay.trace_schema import Incident, Probe, Run
+from overlay.trace_schema import Fate, Incident, Probe, Run, Verdict, Why
 from overlay.wording import counted
 from sims.dataset import arrow_schema
 from spark.dataset.column_types import columns, spark_schema
-from spark.dataset.files import FOLDERS, JSON_LINES, PARQUET, THREADS, DatasetFiles, check_version
+from spark.dataset.files import (
+    FOLDERS,
+    JSON_LINES,
+    PARQUET,
+    THREADS,
+    VERSIONS,
+    DatasetFiles,
+    check_version,
+)
 from spark.dataset.rules import KEYS, Record, Rule, rules
 from spark.errors import DatasetError
 
@@ -47,8 +56,10 @@ class Dataset:
 
     runs: DataFrame
     incidents: DataFrame
-    probes: DataFrame | None = None  #: with ``scenario`` and ``nodes``; None where there are none
-    skipped: tuple[str, ...] = ()  #: files that are left out, and kinds of rows
+    probes: DataFrame | None  #: with ``scenario`` and ``nodes``; None where there are none
+    #: What was counted of each run while its rows were checked (:func:`check`).
+    told: Mapping[Record, pa.Table]
+    skipped: tuple[str, ...]  #: files that are left out, and kinds of rows
 
 
 def is_url(place: str) -> bool:
@@ -76,15 +87,15 @@ def load(spark: SparkSession, files: DatasetFiles) -> Dataset:
             probes = reader.parquet(*(address(path) for path in files.probes))
         else:
             probes = reader.parquet(address(folder))
-    found, place = Dataset(runs, incidents, probes, files.skipped), str(files.directory)
+    how = str(files.directory), files.skip_broken, files.skipped
     try:
-        return _checked(found, place, files.skip_broken)
+        return _checked(runs, incidents, probes, *how)
     except DatasetError:
         if not (_are_many(files.runs) or _are_many(files.incidents)):
             raise
     # Rows that were gathered do not know their file, and the error is to name it.
     runs, incidents = _read(spark, files.runs, Run), _read(spark, files.incidents, Incident)
-    return _checked(replace(found, runs=runs, incidents=incidents), place, files.skip_broken)
+    return _checked(runs, incidents, probes, *how)
 
 
 def load_url(spark: SparkSession, url: str, *, skip_broken: bool = False) -> Dataset:
@@ -102,7 +113,7 @@ def load_url(spark: SparkSession, url: str, *, skip_broken: bool = False) -> Dat
         _look(probes)
     except AnalysisException:
         probes = None
-    return _checked(Dataset(runs, incidents, probes), url, skip_broken)
+    return _checked(runs, incidents, probes, url, skip_broken)
 
 
 def of_scenarios(data: Dataset, names: Sequence[str]) -> Dataset:
@@ -110,7 +121,12 @@ def of_scenarios(data: Dataset, names: Sequence[str]) -> Dataset:
     runs = data.runs.where(fn.col("scenario").isin(*names))
     incidents = data.incidents.join(runs.select("run_id"), "run_id", "left_semi")
     probes = data.probes.where(fn.col("scenario").isin(*names)) if data.probes else None
-    return replace(data, runs=runs, incidents=incidents, probes=probes)
+    own = runs.select("run_id").toArrow().column("run_id").combine_chunks()
+    told = {
+        record: table.filter(pc.is_in(table.column("run_id"), own))
+        for record, table in data.told.items()
+    }
+    return replace(data, runs=runs, incidents=incidents, probes=probes, told=told)
 
 
 def partitioned_schema(record: Record) -> sql.StructType:
@@ -123,35 +139,92 @@ def address(path: Path) -> str:
     return "file://" + re.sub(r"([\[\]{}*?\\])", r"\\\1", str(path.resolve()))
 
 
-def _checked(data: Dataset, place: str, skip_broken: bool) -> Dataset:
+def _checked(
+    runs: DataFrame,
+    incidents: DataFrame,
+    probes: DataFrame | None,
+    place: str,
+    skip_broken: bool,
+    skipped: tuple[str, ...] = (),
+) -> Dataset:
     """Return the data set without what breaks a rule, or raise, if that is not asked for."""
-    runs, told = check(data.runs, Run, place, skip_broken=skip_broken)
-    incidents, more = check(data.incidents, Incident, place, skip_broken=skip_broken)
-    probes = data.probes
-    rest: list[str] = []
+    frames: dict[Record, DataFrame] = {Run: runs, Incident: incidents}
     if probes is not None:
-        probes, rest = check(probes, Probe, place, skip_broken=skip_broken)
-    return Dataset(runs, incidents, probes, (*data.skipped, *told, *more, *rest))
+        frames[Probe] = probes
+    told: dict[Record, pa.Table] = {}
+    out: list[str] = []
+    for record, frame in frames.items():
+        frames[record], told[record], more = check(frame, record, place, skip_broken=skip_broken)
+        out += more
+    return Dataset(frames[Run], frames[Incident], frames.get(Probe), told, (*skipped, *out))
 
 
 def check(
     frame: DataFrame, record: Record, place: str, *, skip_broken: bool = False
-) -> tuple[DataFrame, list[str]]:
-    """Check all rows in one aggregation: their version, their rules, and that none is there twice.
+) -> tuple[DataFrame, pa.Table, list[str]]:
+    """Check all rows: their version, their rules, and that none is there twice.
 
-    Returns the rows, without those that break a rule if these are to be left out, and what was.
+    Returns the rows, without those that break a rule if these are to be left out; what was counted
+    of each run (of its incidents and probes more than the number of its ``rows``); and what was
+    left out.
 
     Raises:
         DatasetError: A row breaks a rule, is of a version that is not read, or is there twice; the
             text names its file and its key.
     """
-    known = rules(record)
-    key = fn.xxhash64(
-        *(fn.coalesce(fn.col(name).cast("string"), fn.lit("")) for name in KEYS[record])
-    )
-    found = frame.agg(
+    out: list[str] = []
+    told = _told(frame, record)
+    if _sum(told, "broken"):
+        frame, out = _mended(frame, record, place, skip_broken=skip_broken)
+        told = _told(frame, record)
+    if _sum(told, "rows") > (len(told) if record is Run else _keys(frame, record)):
+        _check_unique(frame, record, place)
+    return frame, told, out
+
+
+def _told(frame: DataFrame, record: Record) -> pa.Table:
+    """Return a row a run: how many rows it has, how many are broken, and more of its incidents."""
+    broken = [rule.broken for rule in rules(record)]
+    broken.append(f"schema_version NOT BETWEEN 1 AND {VERSIONS[record]}")
+    counts = [
         fn.count("*").alias("rows"),
-        fn.count_distinct(key).alias("keys"),
+        fn.count_if(fn.expr(" OR ".join(f"({each})" for each in broken))).alias("broken"),
+    ]
+    by = ["run_id"]
+    if record is Incident:
+        lost = fn.col("records_lost")
+        counts += [fn.count(name).alias(name) for name in ("level", "records_lost")]
+        counts += [fn.count_if(lost > 0).alias("costly"), fn.sum(lost).alias("lost")]
+        counts += [fn.count_if(fn.col("verdict") == each).alias(each) for each in Verdict]
+    elif record is Probe:
+        by.append("link_class")
+        counts += [fn.count_if(fn.col("fate") == each).alias(each) for each in Fate]
+        unexplained = (fn.col("fate") == Fate.LOST) & (fn.col("why") == Why.UNEXPLAINED)
+        counts += [
+            fn.count_if(unexplained).alias("unexplained"),
+            fn.count_if("is_late").alias("late"),
+        ]
+    return frame.groupBy(*by).agg(*counts).toArrow().combine_chunks()
+
+
+def _keys(frame: DataFrame, record: Record) -> int:
+    """Return how many keys there are, or fewer: the hashes of some may be the same.
+
+    In the aggregation of :func:`_told` this would cost twice as much as apart.
+    """
+    return frame.select(fn.xxhash64(*KEYS[record])).distinct().count()
+
+
+def _sum(told: pa.Table, column: str) -> int:
+    return int(pc.sum(told.column(column)).as_py() or 0)
+
+
+def _mended(
+    frame: DataFrame, record: Record, place: str, *, skip_broken: bool
+) -> tuple[DataFrame, list[str]]:
+    """Return a frame without the rows that break a rule, and say what is left out; or raise."""
+    known = rules(record)
+    found = frame.agg(
         fn.max("schema_version").alias("newest"),
         fn.min("schema_version").alias("oldest"),
         *(fn.count_if(fn.expr(rule.broken)).alias(f"rule_{at}") for at, rule in enumerate(known)),
@@ -167,8 +240,6 @@ def check(
             _refuse(frame, record, place, rule, count)
         out.append(f"{counted(count, 'row')} of {FOLDERS[record]}: {rule.words}")
         frame = frame.where(fn.coalesce(~fn.expr(rule.broken), fn.lit(True)))
-    if found["keys"] < found["rows"]:
-        _check_unique(frame, record, place)
     return frame, out
 
 

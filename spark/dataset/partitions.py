@@ -36,5 +36,4 @@ def load_partitions(
         check_file(path, record)
     schema = partitioned_schema(record)
     rows = spark.read.schema(schema).option("mode", "FAILFAST").parquet(address(folder))
-    checked, _ = check(rows, record, str(directory))
-    return checked
+    return check(rows, record, str(directory))[0]

@@ -7,8 +7,9 @@ from importlib import resources
 from string import Template
 
 from spark.analysis.analysis import Analysis
-from spark.report import levels, lives, sections
-from spark.report.answer import Answer, answer
+from spark.report import at_work, recovery_times
+from spark.report.headline import Answer, answer
+from spark.report.open_questions import footnotes, questions
 from spark.report.outline import (
     Block,
     Command,
@@ -21,7 +22,6 @@ from spark.report.outline import (
     to_markdown,
 )
 from spark.report.tables import Table
-from spark.report.unanswered import footnotes, questions
 
 TITLE = "Recovery after broker failures"
 
@@ -47,15 +47,15 @@ def outline(analysis: Analysis, command: str) -> list[Block]:
     said = answer(analysis)
     return [
         *_opening(analysis, said),
-        *sections.phases(analysis, said.group),
-        *sections.survival(analysis, said.group),
-        *sections.laws(analysis, said.group),
-        *lives.churn(analysis),
-        *levels.levels(analysis),
-        *levels.records(analysis),
-        *lives.delivery(analysis),
-        *sections.comparisons(analysis),
-        *lives.outliers(analysis),
+        *recovery_times.phases(analysis, said.group),
+        *recovery_times.survival(analysis, said.group),
+        *recovery_times.laws(analysis, said.group),
+        *at_work.churn(analysis),
+        *at_work.levels(analysis),
+        *at_work.records(analysis),
+        *at_work.delivery(analysis),
+        *recovery_times.comparisons(analysis),
+        *at_work.outliers(analysis),
         *_closing(analysis, command),
     ]
 
@@ -64,7 +64,7 @@ def _opening(analysis: Analysis, said: Answer) -> Iterator[Block]:
     yield Paragraph(said.text, "answer")
     if said.numbers:
         yield Numbers(said.numbers)
-    if (lead := sections.lead(analysis, said.group)) is not None:
+    if (lead := recovery_times.lead(analysis, said.group)) is not None:
         yield lead
 
 
@@ -74,7 +74,7 @@ def _closing(analysis: Analysis, command: str) -> Iterator[Block]:
         yield Listed(tuple(asked))
     yield Heading("The data, and the command")
     yield _facts(analysis)
-    yield sections.counts(analysis)
+    yield recovery_times.counts(analysis)
     yield Command(command)
     if notes := footnotes(analysis):
         yield Footnotes(tuple(notes))

@@ -7,6 +7,7 @@ import re
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from overlay.trace_schema import Incident, Probe
 from spark.analysis import churn, delivery, recovery, replicates
 from spark.analysis.quantiles import buckets
 from spark.dataset.load import Dataset, of_scenarios
@@ -73,31 +74,31 @@ def test_python_runs_for_the_bootstrap_alone(
         counted,
         churn.holes(data.incidents, keyed),
         churn.lasted(data.incidents, keyed),
-        delivery.events(probes),
         delivery.took(probes),
     )
     python = re.compile(r"Python|InArrow|InPandas|ArrowEval")
-    assert [python.findall(plan(spark, frame)) for frame in built_in] == [[]] * 5
+    assert [python.findall(plan(spark, frame)) for frame in built_in] == [[]] * 4
     assert "FlatMapGroupsInArrow" in plan(spark, replicates.replicates(counted))
 
 
 def test_an_analysis_reads_each_table_a_few_times(spark: SparkSession, printed: Printed) -> None:
     """What has been counted is not counted again, by whatever it is joined with."""
     plans = [plan(spark, frame) for frame in printed.brought]
-    kept = [explained for explained in plans if "InMemoryRelation" in explained]
-    scans = [scan for explained in plans if explained not in kept for scan in read(explained)]
-    assert len(kept) == 2  # where buckets are counted, how many there are and what they hold
+    scans = [scan for explained in plans for scan in read(explained)]
     assert sum("parameters" in scan for scan in scans) == 2
-    assert sum(not scan.isdisjoint({"verdict", "failed_ns"}) for scan in scans) == 7
-    assert sum("link_class" in scan for scan in scans) == 6
-    assert printed.jobs <= 54  # with probes, levels and records
+    assert sum(not scan.isdisjoint({"incident_id", "failed_ns"}) for scan in scans) == 6
+    assert sum("link_class" in scan for scan in scans) == 4
+    assert printed.jobs <= 40  # with probes, levels and records
 
 
 def test_one_scenario_opens_no_folder_of_another(spark: SparkSession, data: Dataset) -> None:
     chosen = of_scenarios(data, ["crash"])
     assert chosen.probes is not None
+    runs = {row.run_id for row in chosen.runs.collect()}
+    for record in (Incident, Probe):  # what is told of runs is told of these alone
+        assert 0 < len(told := set(chosen.told[record]["run_id"].to_pylist())) <= len(told & runs)
     probes = delivery.keyed_probes(chosen.probes, recovery.keyed_runs(chosen.runs))
-    explained = plan(spark, delivery.events(probes))
+    explained = plan(spark, delivery.took(probes))
     assert re.search(r"PartitionFilters: \[.*scenario.* = crash\)?\]", explained)
     columns = max(read(explained), key=len)
-    assert not columns & {"topic", "copies", "publisher_broker", "subscriber_broker", "sequence"}
+    assert not columns & {"topic", "copies", "publisher_broker", "subscriber_broker", "fate"}

@@ -24,6 +24,7 @@ from spark.analysis.replicates import BOOTSTRAPPED, REPLICATES
 from spark.analysis.results import Law
 from spark.dataset.column_types import spark_schema
 from tests.spark.cells import cell, drawn
+from tests.spark.results import SIMULATED
 
 pytestmark = pytest.mark.spark
 
@@ -211,15 +212,10 @@ def test_the_same_seeds_are_drawn_alike_and_one_seed_is_not_drawn_at_all() -> No
     assert (alone.units, len(alone.draws["p50"])) == (1, 0)
 
 
-def test_many_buckets_are_drawn_on_the_executors_alike(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_buckets_are_drawn_on_the_executors_alike(spark: SparkSession) -> None:
     values = {name: AWKWARD[name] for name in ("pair", "nulls", "nothing but nulls", "skewed")}
-    counted = buckets(frame(spark, values), "unit").persist()
-    here = replicates.drawn(counted)
-    monkeypatch.setattr(replicates, "DRAWN_HERE", 0)
-    there = replicates.drawn(counted)
-    counted.unpersist()
+    counted = buckets(frame(spark, values), "unit")
+    here, there = (replicates.drawn(counted, of) for of in (1, replicates.DRAWN_HERE + 1))
     assert here.keys() == there.keys()
     for key, own in here.items():
         other = there[key]
@@ -245,7 +241,7 @@ def test_a_survival_curve_ends_at_what_was_seen_last(spark: SparkSession) -> Non
         arrow_schema(Measured),
     )
     counted = buckets(spark.createDataFrame(table, spark_schema(Measured)), "unit")
-    (curve,) = (drawn.counts for drawn in replicates.drawn(counted).values())
+    (curve,) = (drawn.counts for drawn in replicates.drawn(counted, len(own)).values())
     steps = survival.steps({(1, 64, CURVE): curve})
     assert [step.after_s for step in steps] == [0.0019, 3.0, 4.0]
     assert [step.survival for step in steps] == pytest.approx([0.6, 0.4, 0.4])
@@ -300,7 +296,7 @@ def test_errors_of_a_curve_are_those_that_seeds_make() -> None:
 
 def series(y: Mapping[int, float], draws: Mapping[int, Reals]) -> growth.Series:
     return growth.Series(
-        group_key=1,
+        group=SIMULATED,
         measure="total",
         quantile="p50",
         sizes=np.array(list(y), dtype=float),

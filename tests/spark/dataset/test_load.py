@@ -146,7 +146,7 @@ def test_each_number_is_tried_with_nothing_less_and_the_largest(
     ]
     schema = sql.StructType([sql.StructField(f.name, f.dataType) for f in spark_schema(record)])
     frame = spark.createDataFrame(pa.Table.from_pylist(given), schema)
-    left, told = check(frame, record, "here", skip_broken=True)
+    left, _, told = check(frame, record, "here", skip_broken=True)
     kept = {row.run_id for row in left.select("run_id").collect()}
     assert told
     for column in numbers:

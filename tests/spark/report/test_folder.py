@@ -15,7 +15,7 @@ import pytest
 from spark.analysis.groups import Group
 from spark.errors import ReportError
 from spark.report.folder import FILES, check_place, write_report
-from spark.report.unanswered import questions
+from spark.report.open_questions import questions
 from tests.spark.results import analysis
 
 

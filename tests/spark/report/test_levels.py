@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from spark.analysis.results import Level, Records
-from spark.report.answer import advice
+from spark.report.headline import advice
 from spark.report.outline import to_markdown
 from spark.report.pages import outline
 from tests.spark.results import SIMULATED, analysis, comparison, keys

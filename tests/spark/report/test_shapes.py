@@ -13,11 +13,10 @@ import pytest
 from spark.analysis import growth
 from spark.analysis.analysis import Analysis
 from spark.analysis.judging import judge_all
-from spark.analysis.recovery import GROUP
 from spark.analysis.replicates import BOOTSTRAPPED, Cell
-from spark.analysis.results import Fit, Quantiles, Rise
-from spark.report import pages, sections
-from spark.report.answer import answer
+from spark.analysis.results import Quantiles
+from spark.report import pages, recovery_times
+from spark.report.headline import answer
 from tests.spark import cells
 from tests.spark.results import SIMULATED, analysis
 
@@ -48,14 +47,10 @@ def planted(middle: Callable[[int], float], never: Callable[[int], float], seed:
 
 def told(found: list[Cell]) -> Analysis:
     """Return the analysis of such cells, with nothing else in it."""
-    own = {name: getattr(SIMULATED, name) for name in GROUP}
-
-    def named(row: msgspec.Struct) -> dict[str, object]:
-        return {**{name: getattr(row, name) for name in row.__struct_fields__}, **own}
-
-    series = growth.series(found)
-    rises = [msgspec.convert(named(growth.rise(each)), Rise) for each in series]
-    fits = [msgspec.convert(named(fit), Fit) for each in series for fit in growth.fits(each)]
+    own = SIMULATED.columns()
+    series = growth.series(found, {1: SIMULATED})
+    rises = [growth.rise(each) for each in series]
+    fits = [fit for each in series for fit in growth.fits(each)]
     rows = [quantiles(cell, own) for cell in found]
     return msgspec.structs.replace(
         analysis(),
@@ -144,7 +139,7 @@ def test_noise_is_no_growth() -> None:
 )
 def test_a_law_is_drawn_if_it_can_be_told(shape: str, is_drawn: bool) -> None:
     found = told(planted(*SHAPES[shape][:2], 3))
-    drawn = sections.lead(found, SIMULATED)
+    drawn = recovery_times.lead(found, SIMULATED)
     assert drawn is not None
     assert ("fitted to the median" in drawn.caption) is is_drawn
 

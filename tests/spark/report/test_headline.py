@@ -6,7 +6,7 @@ import msgspec
 
 from spark.analysis.analysis import Analysis
 from spark.analysis.results import Counts
-from spark.report.answer import answer
+from spark.report.headline import answer
 from tests.spark.results import OTHER, SIMULATED, SIZES, analysis, keys, quantiles
 
 
@@ -52,6 +52,15 @@ def test_settings_that_cannot_be_told_apart_are_not_advised() -> None:
         text = compared(**changes)
         assert "chords rank and none cannot be told apart (n = 1,024)" in text
         assert "Use " not in text
+
+
+def test_a_difference_too_small_to_matter_is_not_advised_however_sure_it_is() -> None:
+    """A tenth is the least that is told, as of growth."""
+    text = compared(value_at=1.09, base_at=1.0, ratio=1.09, ratio_low=1.08, ratio_high=1.1)
+    assert "Which chords is used matters little: none and rank differ by less than 10%" in text
+    assert "Use " not in text
+    told = compared(value_at=1.1, base_at=1.0, ratio=1.1, ratio_low=1.08, ratio_high=1.12)
+    assert "Use chords none: with rank recovery takes 1.10 times as long (n = 1,024)." in told
 
 
 def test_nothing_is_advised_where_a_side_is_not_reached() -> None:

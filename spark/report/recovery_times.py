@@ -11,7 +11,7 @@ from spark.analysis.recovery import MESSAGES
 from spark.analysis.replay import usual
 from spark.analysis.results import Comparison, Fit, Growth, Judgement, Law, Quantiles
 from spark.report import plots
-from spark.report.answer import is_condition
+from spark.report.headline import is_condition
 from spark.report.outline import Block, Figure, Heading, Listed, Paragraph
 from spark.report.tables import Table, interval, size
 

@@ -9,7 +9,7 @@ from spark.analysis.analysis import Analysis
 from spark.analysis.groups import Group, names
 from spark.analysis.outliers import ENOUGH
 from spark.analysis.recovery import MEASURES, MESSAGES
-from spark.report.answer import is_condition
+from spark.report.headline import is_condition
 
 _SHOWN = 3  #: groups that are named in one sentence
 _ASKED = ("total", "repair", MESSAGES)

@@ -9,7 +9,7 @@ from overlay.trace_schema import Source
 from spark.analysis.analysis import Analysis
 from spark.analysis.comparison import BACKUPS
 from spark.analysis.groups import Group, settings
-from spark.analysis.judging import FEWEST_SIZES, change_of, is_change, rate_of
+from spark.analysis.judging import FEWEST_SIZES, NEGLIGIBLE, change_of, is_change, rate_of
 from spark.analysis.recovery import MESSAGES
 from spark.analysis.replay import departures, usual
 from spark.analysis.results import Comparison, Growth, Judgement, Quantiles
@@ -112,6 +112,9 @@ def _advice(rows: list[Comparison]) -> Advice:
     if not _is_told(rows, best, rival):
         words = f"{setting} {best} and {rival} cannot be told apart {place}."
         return Advice(setting, n, f"Which {setting} is the quickest cannot be told: {words}")
+    if times[rival] < (1 + NEGLIGIBLE) * times[best]:
+        words = f"{best} and {rival} differ by less than {NEGLIGIBLE:.0%} {place}."
+        return Advice(setting, n, f"Which {setting} is used matters little: {words}")
     longer = f"with {rival} recovery takes {times[rival] / times[best]:.2f} times as long"
     if others and _is_told(rows, best, others[-1]):
         longer += f", and with {others[-1]} {times[others[-1]] / times[best]:.2f} times"
