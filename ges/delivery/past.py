@@ -7,8 +7,8 @@ what they have published of late that S wants. The answers go to S in the order 
 then what this broker has kept itself, then what comes now (:mod:`ges.delivery.replays`).
 
 Members of the cluster are asked one by one, and each says how many events are to come. Where there
-are other clusters, all brokers of the overlay are told the question (:mod:`ges.units.mailbox`). Of
-those only who has something answers. So 0.2 s after all have heard the question, nobody else is
+are other clusters, all brokers of the overlay are told the question (:mod:`ges.telling.mailbox`).
+Of those only who has something answers. So 0.2 s after all have heard the question, nobody else is
 waited for.
 
 A broker that was off the ring for a moment asks in the same way for what its own clients want. That
@@ -34,7 +34,7 @@ from ges.matching.asks import everything
 from ges.matching.filter_tree import FilterTree
 from ges.order.recall import KEPT_NS
 from ges.order.recalls import Answer, Outbound, Recalls
-from ges.units.post import ANYBODY, Mail
+from ges.telling.post import ANYBODY, Mail
 from ges.wire.asked import CLASS_BITS, Ask
 from ges.wire.event_runs import EventRun
 from ges.wire.names import name_in

@@ -24,17 +24,17 @@ from ges.gateways.link_state import LinkStates
 from ges.gateways.naming import Naming
 from ges.gateways.next_hops import Moves, NextHops, bits
 from ges.gateways.own_links import OwnLinks
+from ges.telling.part import MessageHandler, Part
+from ges.telling.post import Post
 from ges.topology.declared_links import DeclaredLinks
-from ges.topology.part import MessageHandler, Part
 from ges.topology.survey import Survey
 from ges.units.address import LEVELS
 from ges.units.nodes import name_of
-from ges.units.post import Post
 from ges.units.units_part import UnitsPart
 from ges.units.view import LinkedRing
 from ges.wire.gateway_messages import LinkState, LinkStatesWanted, StateVersion
 from ges.wire.statement_messages import UnitEdge
-from ges.wire.unit_messages import Kind
+from ges.wire.telling_messages import Kind
 from overlay.circular import is_after
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.machine import (

@@ -1,8 +1,8 @@
 """The part of a broker's machine that tells what the clients here want, and knows it of others.
 
 The rules are those of :mod:`ges.profiles.exchange`. This joins them to the cluster: who is a
-member, how all are told something (:mod:`ges.units.spread`), how one member is
-(:mod:`ges.units.post`), and how neighbours compare what they hold (:mod:`ges.units.held`).
+member, how all are told something (:mod:`ges.telling.spread`), how one member is
+(:mod:`ges.telling.post`), and how neighbours compare (:mod:`ges.telling.comparison`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 from ges.profiles.activity import Active
 from ges.profiles.exchange import Act, ProfileExchange, TellAll
 from ges.profiles.index import ProfileIndex
-from ges.topology.part import CommandHandler, MessageHandler, Part, RingView
-from ges.units.post import Post
+from ges.telling.part import CommandHandler, MessageHandler, Part, RingView
+from ges.telling.post import Post
 from ges.units.units_part import UnitsPart
 from ges.wire.asked import Ask
 from ges.wire.profile_messages import (
@@ -27,7 +27,7 @@ from ges.wire.profile_messages import (
     ProfileTaken,
     ProfileWanted,
 )
-from ges.wire.unit_messages import Kind
+from ges.wire.telling_messages import Kind
 from overlay.ids import Nanos
 from overlay.machine import Command, Effect, Message
 from overlay.multigraph.weights import LinkKey

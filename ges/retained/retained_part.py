@@ -1,8 +1,8 @@
 """The part of a broker's machine that finds out where members keep other retained values.
 
 Retained events go to all members when they are published. A broker that has just joined, or has
-missed one, finds out when ring neighbours compare what they hold (:mod:`ges.units.held`): it tells
-the other what it keeps, as marks of 256 buckets of topics (:class:`RetainedWanted`), and gets the
+missed one, finds out when ring neighbours compare what they hold (:mod:`ges.telling.comparison`): it
+tells the other what it keeps, as marks of 256 buckets of topics (:class:`RetainedWanted`), and gets the
 values of those that differ. Then it is asked for its own in turn. Secure values are compared by
 those alone that secure links lead to.
 
@@ -17,11 +17,11 @@ from dataclasses import dataclass
 
 from ges.gateways.gateways_part import GatewaysPart
 from ges.retained.values import RetainedValues
-from ges.topology.part import MessageHandler, Part
-from ges.units.post import Post
+from ges.telling.part import MessageHandler, Part
+from ges.telling.post import Post
 from ges.units.units_part import UnitsPart
 from ges.wire.retained_messages import RetainedWanted, pack_marks, read_marks
-from ges.wire.unit_messages import Kind
+from ges.wire.telling_messages import Kind
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.machine import Effect, Fact, Message, Notify
 from overlay.multigraph.weights import LinkKey
@@ -95,7 +95,7 @@ class RetainedPart(Part):
 
 
 class _Compared:
-    """The values of one class, as :class:`ges.units.held.Comparison` compares them."""
+    """The values of one class, as :class:`ges.telling.comparison.Comparison` compares them."""
 
     def __init__(self, part: RetainedPart, *, secure: bool) -> None:
         self._part = part

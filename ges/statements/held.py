@@ -14,8 +14,8 @@ import msgspec
 
 from ges.profiles.group_index import Group
 from ges.profiles.index import ProfileIndex
+from ges.telling.arcs import Arc
 from ges.units.address import LEVELS
-from ges.units.arcs import Arc
 from ges.units.nodes import Nodes, level_of
 from ges.wire.matter import Matter
 from ges.wire.statement_messages import (

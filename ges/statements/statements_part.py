@@ -23,8 +23,8 @@ from ges.profiles.profiles_part import ProfilesPart
 from ges.statements.content import Content, cluster_edges, edges_above, is_full, stated, tree_of
 from ges.statements.health import cluster_health, unit_health, wants_secure
 from ges.statements.held import UNIT_LEVELS, Statements, Unit, is_later, unit_of
-from ges.topology.part import MessageHandler, Part
-from ges.units.arcs import Arc
+from ges.telling.arcs import Arc
+from ges.telling.part import MessageHandler, Part
 from ges.units.nodes import from_level, node_at
 from ges.units.unit_rows import unit_arcs
 from ges.units.units_part import UnitsPart
@@ -38,7 +38,8 @@ from ges.wire.statement_messages import (
     StatementVersion,
     UnitStatement,
 )
-from ges.wire.unit_messages import Kind, UnitTable
+from ges.wire.telling_messages import Kind
+from ges.wire.unit_messages import UnitTable
 from overlay.circular import following, is_after
 from overlay.ids import Nanos, nanos
 from overlay.machine import Effect, Fact, Message, Notify, Send
@@ -425,9 +426,9 @@ class _Compared:
 
     @property
     def digest(self) -> int:
-        """See :class:`ges.units.held.Holding`."""
+        """See :class:`ges.telling.comparison.Holding`."""
         return self._part.digest(self._level)
 
     def on_differs(self, uid: str, now: Nanos) -> list[Effect]:
-        """See :class:`ges.units.held.Holding`."""
+        """See :class:`ges.telling.comparison.Holding`."""
         return self._part.on_differs(self._level, uid, now)

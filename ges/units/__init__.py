@@ -15,10 +15,6 @@ Newcomers
 Whole units that join another context
     ``room`` (its steward asks for room there), ``relocating`` (its brokers move, one after the
     other), ``relocated`` (where each comes to stand).
-Telling
-    ``arcs`` (a tree over arcs of the ring), ``spread`` (something is told to all members, and they
-    say that they have it), ``held`` (ring neighbours compare what they hold), ``post`` (a message
-    for one member, linked or not), ``mailbox`` (what members say to the way of events here).
 ``units_part`` is the part of a broker's machine that joins them; ``view`` is what they see of the
 ring, ``facts`` are what they say.
 """

@@ -19,21 +19,21 @@ from operator import is_
 
 from msgspec.structs import replace
 
-from ges.units.arcs import WHOLE, Arc
+from ges.telling.arcs import WHOLE, Arc
+from ges.telling.comparison import Comparison
+from ges.telling.spread import Spread
 from ges.units.facts import LimitDiffers, UnitsChanged
-from ges.units.held import Comparison
 from ges.units.membership import MAX_HOPS, Beside
 from ges.units.office import before_in
 from ges.units.planner import Planner, UnitsConfig
-from ges.units.spread import Spread
 from ges.units.steward import Steward
 from ges.units.table import ClusterTable, arc_of
 from ges.units.unit_names import at_level
 from ges.units.unit_rows import is_sound, unit_arcs, unit_at
 from ges.units.units_held import ComparedUnits, UnitsHeld, arc_held
+from ges.wire.telling_messages import Kind
 from ges.wire.unit_messages import (
     TOP_LEVEL,
-    Kind,
     MembersWanted,
     UnitHandover,
     UnitReport,

@@ -18,9 +18,9 @@ from typing import Protocol
 
 import msgspec
 
-from ges.units.held import Comparison
+from ges.telling.comparison import Comparison
+from ges.telling.spread import Spread
 from ges.units.office import before_in
-from ges.units.spread import Spread
 from ges.units.steward import OnArc, Steward
 from ges.units.table import ClusterTable, arc_of, is_sound
 from ges.wire.unit_messages import (

@@ -26,8 +26,8 @@ from typing import TypeVar
 
 import msgspec
 
+from ges.telling.arcs import WHOLE, Arc
 from ges.units.address import UNIT_LIMIT
-from ges.units.arcs import WHOLE, Arc
 from ges.wire.unit_messages import MemberChange, MemberRow, MemberTable, UnitTable
 from overlay.circular import HIGHEST, is_after
 from overlay.ids import Nanos, nanos

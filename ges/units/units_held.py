@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ges.units.arcs import WHOLE, Arc
+from ges.telling.arcs import WHOLE, Arc
 from ges.units.table import arc_of, counts, digest_of
 from ges.wire.unit_messages import TOP_LEVEL, UnitTable
 from overlay.ids import Nanos

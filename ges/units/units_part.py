@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from ges.topology.part import MessageHandler, Part, earliest
+from ges.telling.arcs import Arc
+from ges.telling.comparison import Comparison
+from ges.telling.part import MessageHandler, Part, earliest
+from ges.telling.spread import Spread, Surroundings
 from ges.units.address import Address, in_cluster
-from ges.units.arcs import Arc
 from ges.units.contexts import Contexts
 from ges.units.facts import Addressed, Unaddressed
-from ges.units.held import Comparison
 from ges.units.membership import Membership
 from ges.units.nodes import Nodes, nodes_of
 from ges.units.placement import Placement
 from ges.units.planner import UnitsConfig
 from ges.units.relocating import Relocating
-from ges.units.spread import Spread, Surroundings
 from ges.units.steward import Steward
 from ges.units.table import ClusterTable
 from ges.units.unit_names import UnitNames
@@ -29,9 +29,8 @@ from ges.units.unit_rows import unit_at
 from ges.units.view import LinkedRing, View
 from ges.wire.relocation_messages import Relocate, Relocated
 from ges.wire.status import ContextStatus, UnitStatus
+from ges.wire.telling_messages import Held, Kind, TellTaken, Told
 from ges.wire.unit_messages import (
-    Held,
-    Kind,
     MemberChange,
     MemberLost,
     MemberRow,
@@ -39,8 +38,6 @@ from ges.wire.unit_messages import (
     MembersWanted,
     SlotWanted,
     StewardHandover,
-    TellTaken,
-    Told,
     UnitHandover,
     UnitReport,
     UnitRow,

@@ -10,7 +10,8 @@ Events
 Subscriptions
     ``asked`` (all that one may ask for, as one value).
 Messages
-    ``broker_messages`` (between brokers), ``unit_messages`` (about their units),
+    ``broker_messages`` (between brokers), ``telling_messages`` (what many are to know),
+    ``unit_messages`` (who is in which unit),
     ``relocation_messages`` (while a whole unit moves),
     ``gateway_messages`` (links inside a cluster, and out of it), ``recall_messages`` (what an edge
     asks a source), ``profile_messages`` (what clients want), ``statement_messages`` (what units

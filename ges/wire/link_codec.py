@@ -15,6 +15,7 @@ from ges.wire.recall_messages import RECALL_MESSAGES
 from ges.wire.relocation_messages import RELOCATION_MESSAGES
 from ges.wire.retained_messages import RETAINED_MESSAGES
 from ges.wire.statement_messages import STATEMENT_MESSAGES
+from ges.wire.telling_messages import TELLING_MESSAGES
 from ges.wire.unit_messages import UNIT_MESSAGES
 from overlay.machine import Message
 from overlay.multigraph.probes import LinkEcho, LinkProbe
@@ -35,6 +36,7 @@ LINK_MESSAGES: tuple[type[Message], ...] = (
     LinkEcho,
     QuickProbe,
     QuickEcho,
+    *TELLING_MESSAGES,
     *UNIT_MESSAGES,
     *GATEWAY_MESSAGES,
     *PROFILE_MESSAGES,

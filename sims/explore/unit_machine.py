@@ -15,11 +15,11 @@ from ges.gateways.gateways_part import GatewaysPart
 from ges.profiles.profiles_part import ProfilesPart, Wanted
 from ges.statements.held import Statements
 from ges.statements.statements_part import ActiveIn, StatementsPart
+from ges.telling.part import MessageHandler, Part
+from ges.telling.post import Post
 from ges.topology.declared_links import DeclaredLinks
-from ges.topology.part import MessageHandler, Part
 from ges.topology.survey import Survey
 from ges.units.planner import UnitsConfig
-from ges.units.post import Post
 from ges.units.units_part import UnitsPart
 from ges.wire.asked import Ask
 from ges.wire.client_messages import Level

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from ges.units.planner import UnitsConfig
-from ges.wire.unit_messages import UNIT_MESSAGES, Held, Kind, Letter, TellTaken, Told
+from ges.wire.telling_messages import TELLING_MESSAGES, Held, Kind, Letter, TellTaken, Told
+from ges.wire.unit_messages import UNIT_MESSAGES
 from overlay.ids import NANOS_PER_SECOND
 from overlay.machine import OpenLink, Send
 from ring.config import LAN, RingConfig
@@ -65,7 +66,9 @@ class UnitsRing(Machines):
         if not isinstance(effect, Send):
             return
         message = effect.message
-        if isinstance(message, UNIT_MESSAGES) and not isinstance(message, Letter):
+        if isinstance(message, (*TELLING_MESSAGES, *UNIT_MESSAGES)) and not isinstance(
+            message, Letter
+        ):
             self.sent[type(message).__name__] += 1
             if isinstance(message, Told) and message.kind == Kind.MEMBERS:
                 self._members_told.add((message.origin, message.number))

@@ -8,7 +8,7 @@ from ges.gateways.link_state import LinkStates
 from ges.matching.asks import ask_for
 from ges.statements.health import cluster_health, unit_health
 from ges.statements.held import Statements
-from ges.units.arcs import Arc
+from ges.telling.arcs import Arc
 from ges.units.nodes import Nodes, node_at
 from ges.wire.gateway_messages import LinkState, StateGate, StateLink
 from ges.wire.matter import Matter

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from ges.matching.asks import ask_for
 from ges.statements.content import edges_above, minimal, stated
 from ges.statements.held import MAX_EARLY, Statements, is_later
-from ges.units.arcs import Arc
+from ges.telling.arcs import Arc
 from ges.units.nodes import Nodes, node_at
 from ges.wire.matter import Matter
 from ges.wire.realms import Realm

@@ -5,14 +5,13 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ges.units.held import Comparison
+from ges.telling.comparison import Comparison
+from ges.telling.spread import Spread
 from ges.units.membership import GRACE_NS, MAX_HOPS, PULL_NS, REPORT_NS, Membership
-from ges.units.spread import Spread
 from ges.units.steward import BATCH_NS, MAX_WANTED, PATIENCE_NS, Steward
 from ges.units.table import TAKEOVER_EPOCHS, ClusterTable
+from ges.wire.telling_messages import Held, Kind, Told
 from ges.wire.unit_messages import (
-    Held,
-    Kind,
     MemberChange,
     MemberLost,
     MemberRow,
@@ -21,7 +20,6 @@ from ges.wire.unit_messages import (
     MemberTable,
     SlotWanted,
     StewardHandover,
-    Told,
 )
 from overlay.ids import Peer
 from overlay.machine import Effect, Message, Send

@@ -1,6 +1,6 @@
 """Something is told to all members of the cluster, and who told it learns when all have taken it.
 
-It goes over a tree on arcs of the ring (:mod:`ges.units.arcs`): with one cluster once round, else
+It goes over a tree on arcs of the ring (:mod:`ges.telling.arcs`): with one cluster once round, else
 from the origin right and left to the ends of the cluster's arc. What was taken is gathered on the
 way back: a broker answers when all that it passed it on to have answered, or after 0.7 s without
 those that are silent; what they say later it passes on. The origin tells those that are missing
@@ -28,8 +28,9 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from ges.units.arcs import WHOLE, Arc, inside, mirrored, row_from, shares
-from ges.wire.unit_messages import MAX_CONTENT_BYTES, MAX_TAKEN, MemberRow, TellTaken, Told
+from ges.telling.arcs import WHOLE, Arc, inside, mirrored, row_from, shares
+from ges.wire.telling_messages import MAX_CONTENT_BYTES, MAX_TAKEN, TellTaken, Told
+from ges.wire.unit_messages import MemberRow
 from overlay.circular import is_after
 from overlay.ids import Nanos, Peer, nanos
 from overlay.machine import Effect, Send, TimerTable

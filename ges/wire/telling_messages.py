@@ -1,0 +1,95 @@
+"""How brokers tell each other what many are to know: over a tree, by comparing, and by letter."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Annotated
+
+import msgspec
+
+from overlay.ids import WireCount, WireUid
+from overlay.machine import Message
+from ring.wire.messages import Hops, RingId
+
+MAX_CONTENT_BYTES = 60 * 1024  #: fits into a control frame together with the longest header
+MAX_TAKEN = 128  #: uids: two tables of members may be about for a moment
+MAX_KINDS = 16
+
+KindNumber = Annotated[int, msgspec.Meta(ge=0, le=255)]
+Digest = WireCount  #: 63 bits
+Uids = Annotated[tuple[WireUid, ...], msgspec.Meta(max_length=MAX_TAKEN)]
+
+
+class Kind(IntEnum):
+    """What can be told to all members, and what ring neighbours compare."""
+
+    MEMBERS = 1  #: the members of the cluster, and their slots
+    LINK_STATES = 2
+    PROFILES = 3
+    CLUSTERS = 4  #: the units of level 1 of a context; those of levels 2 and 3 follow
+    SUPER_CLUSTERS = 5
+    SUPER_SUPER_CLUSTERS = 6
+    STATEMENTS = 7  #: of units of level 1; those of levels 2 and 3 follow
+    STATEMENT_TAKEN = 10
+    RETAINED = 11
+    SECURE_RETAINED = 12
+    PAST = 13  #: a question to all of the overlay for what clients have missed
+
+
+# ── what all members are told ─────────────────────────────────────────────────────────────────
+
+
+class Told(Message, frozen=True):
+    """Take this, and pass it on in the arc from you to ``end``; answer with :class:`TellTaken`."""
+
+    origin: WireUid
+    incarnation: WireCount
+    number: WireCount  #: as the origin counts what it tells
+    end: RingId
+    leftwards: bool  #: the arc goes left from you
+    kind: KindNumber  #: of the content; one that is not known is passed on
+    content: Annotated[bytes, msgspec.Meta(max_length=MAX_CONTENT_BYTES)]
+
+
+class TellTaken(Message, frozen=True):
+    """Who in the sender's arc has taken it, as far as it knows."""
+
+    origin: WireUid
+    incarnation: WireCount
+    number: WireCount
+    taken: Uids
+    whole: bool  #: all that the sender passed it on to have answered
+
+
+class Letter(Message, frozen=True):
+    """A message for one member that is not linked to the sender; passed on along the ring.
+
+    Each broker passes it to the one it is linked to that stands nearest before ``place``.
+    """
+
+    uid: WireUid  #: whom it is for
+    place: RingId  #: where that one stands
+    origin: WireUid
+    hops: Hops
+    content: Annotated[bytes, msgspec.Meta(max_length=MAX_CONTENT_BYTES)]
+
+
+# ── what ring neighbours compare ──────────────────────────────────────────────────────────────
+
+
+class HeldDigest(msgspec.Struct, frozen=True, array_like=True):
+    """What the sender holds of one kind."""
+
+    kind: KindNumber
+    digest: Digest
+    lo: RingId = 0  #: of the arc that it is about: others hold something else ...
+    hi: RingId = 0  #: ... so only what is about the same arc is compared
+
+
+class Held(Message, frozen=True):
+    """What the sender holds, one entry for each kind; who holds something else asks for it."""
+
+    digests: Annotated[tuple[HeldDigest, ...], msgspec.Meta(max_length=MAX_KINDS)]
+
+
+TELLING_MESSAGES: tuple[type[Message], ...] = (Told, TellTaken, Letter, Held)
