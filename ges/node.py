@@ -33,13 +33,12 @@ from ges.units.planner import UnitsConfig
 from ges.units.room import RoomPart
 from ges.units.units_part import UnitsPart
 from ges.wire.directory_messages import DIRECTORY_MESSAGES
-from ges.wire.gateway_messages import GATEWAY_MESSAGES
 from ges.wire.link_codec import LINK_CODEC
 from ges.wire.matter import Matter
 from ges.wire.profile_messages import PROFILE_MESSAGES
 from ges.wire.recall_messages import RECALL_MESSAGES
 from ges.wire.relocation_messages import ROOM_MESSAGES
-from ges.wire.retained_messages import RETAINED_MESSAGES
+from ges.wire.telling_messages import Rows, RowsWanted
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import (
     CloseLink,
@@ -61,7 +60,7 @@ from ring.config import RingConfig
 from ring.node import RingNode
 
 #: What members send each other by :mod:`ges.telling.post`, whether they are linked or not.
-BY_POST = (*PROFILE_MESSAGES, *GATEWAY_MESSAGES, *RECALL_MESSAGES, *RETAINED_MESSAGES)
+BY_POST: tuple[type[Message], ...] = (*PROFILE_MESSAGES, *RECALL_MESSAGES, RowsWanted, Rows)
 BY_POST += (*DIRECTORY_MESSAGES, *ROOM_MESSAGES)
 
 

@@ -185,7 +185,7 @@ def _rows(machines: Machines, uid: str) -> int:
     """Return how many rows a broker holds: of members, units, links and interests."""
     node = machines.brokers[uid]
     units = sum(len(table.rows) for table in node.units.tables.values())
-    links = sum(len(state.links) + len(state.gates) for state in node.gateways.states.states)
+    links = sum(len(state.links) + len(state.gates) for state in node.gateways.states.table)
     profiles: int = sum(len(node.profiles.index.interests_of(each)) for each in node.units.members)
     stated = sum(
         len(each.interests) + len(each.edges)

@@ -96,7 +96,7 @@ class LossesPart(Part):
 
     def settle(self, now: Nanos) -> list[Effect]:
         """See whether links or units have changed."""
-        seen = (self._gateways.states.digest, self._outer.changes, self._units.changes)
+        seen = (self._gateways.digest, self._outer.changes, self._units.changes)
         if seen != self._seen:
             self._seen = seen
             if self._due is None:

@@ -147,7 +147,7 @@ class StatementsPart(Part):
             return effects
         seen = (
             self._profiles.index.changes,
-            self._gateways.states.digest,
+            self._gateways.digest,
             self._units.changes,
             self._units.is_crowded,
             *(self._units.is_steward_of(level) for level in UNIT_LEVELS),

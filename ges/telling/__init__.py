@@ -2,7 +2,8 @@
 
 To all
     ``arcs`` (a tree over arcs of the ring), ``spread`` (something is told to all members, and they
-    say that they have it), ``comparison`` (ring neighbours compare what they hold).
+    say that they have it), ``comparison`` (ring neighbours compare what they hold), ``shared`` (a
+    table that many hold: what they ask each other for, and which row counts).
 To one
     ``post`` (a message for one member, linked or not), ``mailbox`` (what members say to the way of
     events here).

@@ -204,6 +204,22 @@ class Spread:
             effects += self._answer(key, fan, now)
         return effects
 
+    def take_content(
+        self, kind: int, content: bytes, uid: str, now: Nanos
+    ) -> tuple[bool, list[Effect]]:
+        """Give a content of a kind to its room; says whether that takes it, and what to do."""
+        known = self._takers.get(kind)
+        if known is None:
+            self.counters["tells_of_unknown_kind"] += 1
+            return False, []
+        decoder, take = known
+        try:
+            read = decoder.decode(content)
+        except msgspec.MsgspecError:
+            self.counters["tells_malformed"] += 1
+            return False, []
+        return take(read, uid, now)
+
     def on_taken(self, uid: str, taken: TellTaken, now: Nanos) -> list[Effect]:
         """Somebody says who has taken it in the arc that it was given."""
         key = _key(taken)
@@ -357,17 +373,7 @@ class Spread:
     def _take(self, told: Told, heard: _Heard, uid: str, effects: list[Effect], now: Nanos) -> bool:
         if told.number in heard.numbers:
             return True
-        known = self._takers.get(told.kind)
-        if known is None:
-            self.counters["tells_of_unknown_kind"] += 1
-            return False
-        decoder, take = known
-        try:
-            content = decoder.decode(told.content)
-        except msgspec.MsgspecError:
-            self.counters["tells_malformed"] += 1
-            return False
-        is_taken, then = take(content, uid, now)
+        is_taken, then = self.take_content(told.kind, told.content, uid, now)
         effects += then
         if is_taken:
             heard.numbers[told.number] = None

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ges.telling.arcs import Arc
-from ges.telling.comparison import Comparison
 from ges.telling.part import MessageHandler, Part, earliest
-from ges.telling.spread import Spread, Surroundings
+from ges.telling.shared import Sharing
+from ges.telling.spread import Surroundings
 from ges.units.address import Address, in_cluster
 from ges.units.contexts import Contexts
 from ges.units.facts import Addressed, Unaddressed
@@ -29,7 +29,7 @@ from ges.units.unit_rows import unit_at
 from ges.units.view import LinkedRing, View
 from ges.wire.relocation_messages import Relocate, Relocated
 from ges.wire.status import ContextStatus, UnitStatus
-from ges.wire.telling_messages import Held, Kind, TellTaken, Told
+from ges.wire.telling_messages import Held, Kind, Rows, RowsWanted, TellTaken, Told
 from ges.wire.unit_messages import (
     MemberChange,
     MemberLost,
@@ -75,8 +75,8 @@ class UnitsPart(Part):
         """``normal``: who has normal links to here, by uid, as it is now."""
         self._table = ClusterTable()
         self._view = View(ring, normal, self._table)
-        self.spread = Spread(self._view, lambda: self._table.arc)
-        self.comparison = Comparison(ring.peer.uid, lambda: self._table.arc)
+        self.sharing = Sharing(self._view, lambda: self._table.arc)
+        self.spread, self.comparison = self.sharing.spread, self.sharing.comparison
         self._steward = Steward(self._view, self._table, self.spread)
         self._membership = Membership(
             self._view, self._table, self._steward, self.spread, self.comparison
@@ -245,11 +245,6 @@ class UnitsPart(Part):
         """Say whether a broker was seen to die or leave, and is not linked again."""
         return uid in self._view.gone
 
-    def has_rested(self, uid: str) -> bool:
-        """Say whether a broker has a slot no more: it rests, or somebody else has it."""
-        row = self._table.row(uid)
-        return row is None or row.resting
-
     @property
     def members(self) -> Mapping[str, MemberRow]:
         """Members of the cluster by uid, this broker among them."""
@@ -284,6 +279,8 @@ class UnitsPart(Part):
             Told: self._on_told,
             TellTaken: self._on_taken,
             Held: self._on_held,
+            RowsWanted: self._on_rows_wanted,
+            Rows: self._on_rows,
             MembersWanted: self._on_wanted,
             Members: self._on_members,
             SlotWanted: self._on_slot_wanted,
@@ -376,6 +373,12 @@ class UnitsPart(Part):
 
     def _on_held(self, key: LinkKey, held: Held, now: Nanos) -> list[Effect]:
         return self.comparison.on_held(key[0], held, now)
+
+    def _on_rows_wanted(self, key: LinkKey, wanted: RowsWanted, now: Nanos) -> list[Effect]:
+        return self.sharing.on_wanted(key[0], wanted, now)
+
+    def _on_rows(self, key: LinkKey, rows: Rows, now: Nanos) -> list[Effect]:
+        return self.sharing.on_rows(key[0], rows, now)
 
     def _on_wanted(self, key: LinkKey, wanted: MembersWanted, now: Nanos) -> list[Effect]:
         units = [Send(key[0], Units(tables))] if (tables := self._contexts.tables) else []

@@ -9,11 +9,9 @@ from ges.wire.broker_messages import (
     SecureStatesWanted,
 )
 from ges.wire.directory_messages import DIRECTORY_MESSAGES
-from ges.wire.gateway_messages import GATEWAY_MESSAGES
 from ges.wire.profile_messages import PROFILE_MESSAGES
 from ges.wire.recall_messages import RECALL_MESSAGES
 from ges.wire.relocation_messages import RELOCATION_MESSAGES
-from ges.wire.retained_messages import RETAINED_MESSAGES
 from ges.wire.statement_messages import STATEMENT_MESSAGES
 from ges.wire.telling_messages import TELLING_MESSAGES
 from ges.wire.unit_messages import UNIT_MESSAGES
@@ -38,11 +36,9 @@ LINK_MESSAGES: tuple[type[Message], ...] = (
     QuickEcho,
     *TELLING_MESSAGES,
     *UNIT_MESSAGES,
-    *GATEWAY_MESSAGES,
     *PROFILE_MESSAGES,
     *RECALL_MESSAGES,
     *STATEMENT_MESSAGES,
-    *RETAINED_MESSAGES,
     *DIRECTORY_MESSAGES,
     *RELOCATION_MESSAGES,
     Goodbye,

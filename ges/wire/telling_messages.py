@@ -14,6 +14,7 @@ from ring.wire.messages import Hops, RingId
 MAX_CONTENT_BYTES = 60 * 1024  #: fits into a control frame together with the longest header
 MAX_TAKEN = 128  #: uids: two tables of members may be about for a moment
 MAX_KINDS = 16
+MAX_ROWS = 256  #: of one kind at one broker: members, units, or buckets of values
 
 KindNumber = Annotated[int, msgspec.Meta(ge=0, le=255)]
 Digest = WireCount  #: 63 bits
@@ -92,4 +93,49 @@ class Held(Message, frozen=True):
     digests: Annotated[tuple[HeldDigest, ...], msgspec.Meta(max_length=MAX_KINDS)]
 
 
-TELLING_MESSAGES: tuple[type[Message], ...] = (Told, TellTaken, Letter, Held)
+# ── what one broker asks another for ──────────────────────────────────────────────────────────
+
+
+class RowVersion(msgspec.Struct, frozen=True, array_like=True):
+    """Which of two rows of one key counts (:func:`ges.telling.shared.is_later`).
+
+    Epoch and count go round (:mod:`overlay.circular`): no forged one is the last.
+    """
+
+    epoch: WireCount  #: of the writer, or of what it writes by
+    count: WireCount  #: of the rows since
+    writer: Annotated[str, msgspec.Meta(max_length=64)]
+
+
+class HeldRow(msgspec.Struct, frozen=True, array_like=True):
+    """Which row the sender holds under one key."""
+
+    key: Annotated[str, msgspec.Meta(max_length=64)]
+    version: RowVersion
+
+
+class RowsWanted(Message, frozen=True):
+    """Send me the rows of a kind that are later than these, or not among them.
+
+    ``is_answer``: the sender was asked the same, and has sent what it holds; nobody asks it back.
+    """
+
+    kind: KindNumber
+    held: Annotated[tuple[HeldRow, ...], msgspec.Meta(max_length=MAX_ROWS)]
+    is_answer: bool = False
+
+
+class Row(msgspec.Struct, frozen=True, array_like=True):
+    """One row, as a content of its kind is told."""
+
+    kind: KindNumber
+    content: bytes
+
+
+class Rows(Message, frozen=True):
+    """Rows that were asked for, each a :class:`Row`; told apart after the frame is read."""
+
+    packed: Annotated[bytes, msgspec.Meta(max_length=MAX_CONTENT_BYTES)]
+
+
+TELLING_MESSAGES: tuple[type[Message], ...] = (Told, TellTaken, Letter, Held, RowsWanted, Rows)
