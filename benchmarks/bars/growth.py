@@ -190,7 +190,7 @@ def _rows(machines: Machines, uid: str) -> int:
     stated = sum(
         len(each.interests) + len(each.edges)
         for level in (1, 2, 3)
-        for each in node.statements.of_level(level, None)
+        for each in node.statements.tables[level]
     )
     return len(node.units.members) + units + links + profiles + stated
 

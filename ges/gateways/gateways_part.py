@@ -396,7 +396,7 @@ class GatewaysPart(Part):
                 found |= 1 << gate.node
         return found
 
-    def _learn(self, state: LinkState, now: Nanos) -> None:
+    def _learn(self, state: LinkState, before: LinkState | None, now: Nanos) -> None:
         # A cluster that forms hears of 63 others within milliseconds.
         self._compute_by(now, COMPUTE_NS)
         if state.origin == self._ring.peer.uid:

@@ -270,12 +270,12 @@ class SharedTable(Generic[R]):
         kind: int,
         row: type[R],
         table: Table[R],
-        on_news: Callable[[R, Nanos], None],
+        on_news: Callable[[R, R | None, Nanos], None],
         send: SendTo = send_linked,
         *,
         arc: Callable[[], Arc] | None = None,
     ) -> None:
-        """``on_news`` hears of each row of another broker that counts from now on."""
+        """``on_news`` hears of each row that counts from now on, and of the one before it."""
         self.table = table
         self._sharing = sharing
         self._kind = kind
@@ -314,9 +314,10 @@ class SharedTable(Generic[R]):
         return [effect for each in packed for effect in self._send(uid, each)], is_behind
 
     def _on_row(self, row: R, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
+        before = self.table.get(self.table.key_of(row))
         if self.table.take_row(row):
             self._sharing.comparison.touch(now)
-            self._on_news(row, now)
+            self._on_news(row, before, now)
         return True, []
 
 

@@ -12,7 +12,6 @@ from ges.wire.directory_messages import DIRECTORY_MESSAGES
 from ges.wire.profile_messages import PROFILE_MESSAGES
 from ges.wire.recall_messages import RECALL_MESSAGES
 from ges.wire.relocation_messages import RELOCATION_MESSAGES
-from ges.wire.statement_messages import STATEMENT_MESSAGES
 from ges.wire.telling_messages import TELLING_MESSAGES
 from ges.wire.unit_messages import UNIT_MESSAGES
 from overlay.machine import Message
@@ -38,7 +37,6 @@ LINK_MESSAGES: tuple[type[Message], ...] = (
     *UNIT_MESSAGES,
     *PROFILE_MESSAGES,
     *RECALL_MESSAGES,
-    *STATEMENT_MESSAGES,
     *DIRECTORY_MESSAGES,
     *RELOCATION_MESSAGES,
     Goodbye,

@@ -12,7 +12,8 @@ from ges.telling.arcs import Arc
 from ges.units.nodes import Nodes, node_at
 from ges.wire.gateway_messages import LinkState, StateGate, StateLink
 from ges.wire.matter import Matter
-from ges.wire.statement_messages import SecureHealth, StatementVersion, UnitEdge, UnitStatement
+from ges.wire.statement_messages import SecureHealth, UnitEdge, UnitStatement
+from ges.wire.telling_messages import RowVersion
 from overlay.ids import LinkClass
 
 NONE, WHOLE, BROKEN = SecureHealth.NONE, SecureHealth.WHOLE, SecureHealth.BROKEN
@@ -32,7 +33,7 @@ def cluster(
         told += [StateLink(o, SECURE, 0) for o in secure]
         open_to = [StateGate(FAR, NORMAL, 0)]
         open_to += [StateGate(FAR, SECURE, 0)] if uid in gates else []
-        states.learn(LinkState(uid, slot, 1, 1, tuple(told), tuple(open_to)))
+        states.table.take_row(LinkState(uid, slot, 1, 1, tuple(told), tuple(open_to)))
     members = dict(zip("abcd", range(4), strict=True))
     return cluster_health(states, members, {*holders}, {*wanting}, has_others=has_others)
 
@@ -69,7 +70,7 @@ def part(
 ) -> tuple[int, UnitStatement]:
     interests = (ask_for("t", None if wants else NORMAL),)
     edges = tuple(UnitEdge(node, link_class, 0, 1) for node in to)
-    version = StatementVersion(1, 1, "a" * 32)
+    version = RowVersion(1, 1, "a" * 32)
     lo = 100 * number
     statement = UnitStatement(1, lo, lo + 100, version, interests, edges, health)
     return node_at(1, number), statement
@@ -108,7 +109,7 @@ def test_a_unit_that_holds_no_identity_wants_no_secure_event() -> None:
     assert statements.mask_of(Matter(NORMAL, b"t")) == sum(1 << node for node in arcs)
     assert statements.in_health(BROKEN) == 1 << node_at(1, 3)
     changes = statements.health_changes
-    later = StatementVersion(1, 2, "a" * 32)
+    later = RowVersion(1, 2, "a" * 32)
     _, again = part(3, WHOLE)
     assert statements.take(UnitStatement(1, 300, 400, later, again.interests, (), WHOLE))
     assert statements.in_health(BROKEN) == 0
