@@ -162,6 +162,18 @@ class Sharing:
         self.comparison = Comparison(around.peer.uid, arc)
         self._asking: dict[int, Asking] = {}
 
+    def answer(
+        self,
+        kind: int,
+        held: Held,
+        send: SendTo = send_linked,
+        concerns: Callable[[str], bool] | None = None,
+        pauses: tuple[Nanos, Nanos] = (PULL_NS, PULL_NS),
+    ) -> Asking:
+        """Answer questions for what is held of a kind; return what asks others for it."""
+        asking = self._asking[kind] = Asking(kind, held, send, concerns, pauses)
+        return asking
+
     def compare(
         self,
         kind: int,
@@ -176,7 +188,7 @@ class Sharing:
 
         ``arc``, ``concerns``: see :meth:`ges.telling.comparison.Comparison.register`.
         """
-        asking = self._asking[kind] = Asking(kind, held, send, concerns, pauses)
+        asking = self.answer(kind, held, send, concerns, pauses)
         self.comparison.register(kind, asking, concerns, arc)
         return asking
 

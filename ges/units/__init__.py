@@ -9,7 +9,8 @@ Members
 Units above the cluster
     ``unit_rows`` (whose arc is where), ``planner`` (when units are split and folded),
     ``units_held`` (the table of one level), ``contexts`` (the tables that one broker holds, and
-    which of two counts), ``nodes`` (how one broker names them).
+    which of two counts), ``whole_tables`` (what others get of them that ask), ``nodes`` (how one
+    broker names them).
 Newcomers
     ``placement`` (in which unit one is to stand), ``entry_rules`` (whom a broker lets in).
 Whole units that join another context

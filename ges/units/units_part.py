@@ -19,6 +19,7 @@ from ges.units.contexts import Contexts
 from ges.units.facts import Addressed, Unaddressed
 from ges.units.membership import Membership
 from ges.units.nodes import Nodes, nodes_of
+from ges.units.office import AnyTable
 from ges.units.placement import Placement
 from ges.units.planner import UnitsConfig
 from ges.units.relocating import Relocating
@@ -27,6 +28,7 @@ from ges.units.table import ClusterTable
 from ges.units.unit_names import UnitNames
 from ges.units.unit_rows import unit_at
 from ges.units.view import LinkedRing, View
+from ges.units.whole_tables import ComparedTable, WholeTables
 from ges.wire.relocation_messages import Relocate, Relocated
 from ges.wire.status import ContextStatus, UnitStatus
 from ges.wire.telling_messages import Held, Kind, Rows, RowsWanted, TellTaken, Told
@@ -34,14 +36,12 @@ from ges.wire.unit_messages import (
     MemberChange,
     MemberLost,
     MemberRow,
-    Members,
-    MembersWanted,
+    MemberTable,
     SlotWanted,
     StewardHandover,
     UnitHandover,
     UnitReport,
     UnitRow,
-    Units,
     UnitTable,
 )
 from overlay.ids import Nanos, Peer
@@ -54,7 +54,6 @@ from overlay.machine import (
     LinkUp,
     Message,
     Notify,
-    Send,
 )
 from overlay.multigraph.weights import LinkKey
 from ring.facts import Confirmed, Departed, Move
@@ -77,16 +76,19 @@ class UnitsPart(Part):
         self._view = View(ring, normal, self._table)
         self.sharing = Sharing(self._view, lambda: self._table.arc)
         self.spread, self.comparison = self.sharing.spread, self.sharing.comparison
+        telling = self.spread, self.comparison
+        asking = self.sharing.answer(Kind.TABLES, WholeTables(self._all_tables))
         self._steward = Steward(self._view, self._table, self.spread)
         self._membership = Membership(
-            self._view, self._table, self._steward, self.spread, self.comparison
+            self._view, self._table, self._steward, *telling, asking.on_differs
         )
         self.spread.register(Kind.MEMBERS, MemberChange, self._membership.on_change)
-        self.comparison.register(Kind.MEMBERS, self._membership)
+        self.spread.register(Kind.MEMBER_TABLE, MemberTable, self._membership.on_table)
+        self.comparison.register(Kind.MEMBERS, ComparedTable(self._table, asking))
         config = config or UnitsConfig()
         self._ring = ring
         self._contexts = contexts = Contexts(
-            self._view, self._table, self._steward, self.spread, self.comparison, config
+            self._view, self._table, self._steward, *telling, asking, config
         )
         self.placement = Placement(self._view, contexts, self._table, self._steward, config)
         self.relocating = Relocating(self._view, contexts, self._table, self._membership)
@@ -281,12 +283,9 @@ class UnitsPart(Part):
             Held: self._on_held,
             RowsWanted: self._on_rows_wanted,
             Rows: self._on_rows,
-            MembersWanted: self._on_wanted,
-            Members: self._on_members,
             SlotWanted: self._on_slot_wanted,
             MemberLost: self._on_member_lost,
             StewardHandover: self._on_handover,
-            Units: self._on_units,
             UnitHandover: self._on_unit_handover,
             UnitReport: self._on_unit_report,
             Relocate: self._on_relocate,
@@ -351,6 +350,10 @@ class UnitsPart(Part):
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
+    def _all_tables(self) -> tuple[AnyTable, ...]:
+        members = self._table.table
+        return (*self._contexts.tables, *((members,) if members is not None else ()))
+
     def _tell_address(self) -> list[Effect]:
         address = self.address
         if address is not None:
@@ -378,15 +381,8 @@ class UnitsPart(Part):
         return self.sharing.on_wanted(key[0], wanted, now)
 
     def _on_rows(self, key: LinkKey, rows: Rows, now: Nanos) -> list[Effect]:
-        return self.sharing.on_rows(key[0], rows, now)
-
-    def _on_wanted(self, key: LinkKey, wanted: MembersWanted, now: Nanos) -> list[Effect]:
-        units = [Send(key[0], Units(tables))] if (tables := self._contexts.tables) else []
-        return [*units, *self._membership.on_wanted(key[0])]
-
-    def _on_units(self, key: LinkKey, units: Units, now: Nanos) -> list[Effect]:
         self._is_touched = True
-        return self._contexts.on_units(key[0], units, now)
+        return self.sharing.on_rows(key[0], rows, now)
 
     def _on_unit_handover(self, key: LinkKey, handover: UnitHandover, now: Nanos) -> list[Effect]:
         self._is_touched = True
@@ -399,10 +395,6 @@ class UnitsPart(Part):
     def _on_relocate(self, key: LinkKey, relocate: Relocate, now: Nanos) -> list[Effect]:
         self._is_touched = True
         return self.relocating.on_relocate(relocate, now)
-
-    def _on_members(self, key: LinkKey, members: Members, now: Nanos) -> list[Effect]:
-        self._is_touched = True
-        return self._membership.on_members(key[0], members.table, now)
 
     def _on_slot_wanted(self, key: LinkKey, wanted: SlotWanted, now: Nanos) -> list[Effect]:
         return self._membership.on_slot_wanted(wanted, now)

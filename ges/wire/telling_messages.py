@@ -35,6 +35,9 @@ class Kind(IntEnum):
     RETAINED = 11
     SECURE_RETAINED = 12
     PAST = 13  #: a question to all of the overlay for what clients have missed
+    TABLES = 14  #: of members and of units, which are asked for together
+    UNIT_TABLE = 15  #: a whole one, that was asked for
+    MEMBER_TABLE = 16
 
 
 # ── what all members are told ─────────────────────────────────────────────────────────────────

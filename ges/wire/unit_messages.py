@@ -76,16 +76,6 @@ class MemberChange(msgspec.Struct, frozen=True, array_like=True):
     hi: RingId = 0
 
 
-class MembersWanted(Message, frozen=True):
-    """Send me your table of members; the answer is :class:`Members`."""
-
-
-class Members(Message, frozen=True):
-    """The sender's table of members."""
-
-    table: MemberTable
-
-
 class SlotWanted(Message, frozen=True):
     """Grant ``member`` a slot, or note that it has another place or life.
 
@@ -144,12 +134,6 @@ class UnitTable(msgspec.Struct, frozen=True, array_like=True):
 UnitTables = Annotated[tuple[UnitTable, ...], msgspec.Meta(max_length=TOP_LEVEL)]
 
 
-class Units(Message, frozen=True):
-    """The sender's tables of units, the highest level first; comes before :class:`Members`."""
-
-    tables: UnitTables
-
-
 class UnitHandover(Message, frozen=True):
     """The sender is steward of this context no more, or its context is a part of another now."""
 
@@ -175,12 +159,9 @@ class UnitReport(Message, frozen=True):
 
 
 UNIT_MESSAGES: tuple[type[Message], ...] = (
-    MembersWanted,
-    Members,
     SlotWanted,
     MemberLost,
     StewardHandover,
-    Units,
     UnitHandover,
     UnitReport,
 )

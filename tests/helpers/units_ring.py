@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
+
 from ges.units.planner import UnitsConfig
-from ges.wire.telling_messages import TELLING_MESSAGES, Held, Kind, Letter, TellTaken, Told
+from ges.wire.telling_messages import (
+    TELLING_MESSAGES,
+    Held,
+    Kind,
+    Letter,
+    Row,
+    Rows,
+    RowsWanted,
+    TellTaken,
+    Told,
+)
 from ges.wire.unit_messages import UNIT_MESSAGES
 from overlay.ids import NANOS_PER_SECOND
 from overlay.machine import OpenLink, Send
@@ -74,5 +86,10 @@ class UnitsRing(Machines):
                 self._members_told.add((message.origin, message.number))
             if isinstance(message, Told | TellTaken):
                 self.about_members += (message.origin, message.number) in self._members_told
+            elif isinstance(message, RowsWanted):
+                self.about_members += message.kind == Kind.TABLES
+            elif isinstance(message, Rows):
+                first = msgspec.msgpack.decode(message.packed, type=list[Row])[0]
+                self.about_members += first.kind in (Kind.UNIT_TABLE, Kind.MEMBER_TABLE)
             elif not isinstance(message, Held):
                 self.about_members += 1
