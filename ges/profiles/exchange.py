@@ -3,12 +3,11 @@
 For example, a client here subscribes to ``a/b``. All members are told the change, each says that it
 has taken it, and then the subscription is *active*. What is to be sent is returned, as
 :class:`TellAll` (to every member, by the way in which all are told things) and :class:`SendTo` (one
-member). Either may be lost, come twice or come late: members that do not answer are reminded, and
-what is behind is asked for again.
+member). Either may be lost, come twice or come late. All are told again which version holds until
+each member has taken it, and a member that is behind asks for the profile.
 
-Members compare digests of all that they hold. A difference that is seen twice is no change under
-way: the two say which profiles they hold, and whoever is wrong asks the broker whose profile it is.
-One profile a second is also reckoned anew from what is held, so that what was lost here is found.
+Members compare digests of all that they hold (:mod:`ges.telling.shared`). Where these differ, one
+learns from the other which versions hold, and asks the broker whose profile it is.
 """
 
 from __future__ import annotations
@@ -16,41 +15,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Generic, TypeVar
 
-import msgspec
-
-from ges.matching.asks import add_marks
 from ges.profiles.activity import Active, Activity
-from ges.profiles.held import MemberProfiles, is_later
+from ges.profiles.held import MemberProfiles, row_version
 from ges.profiles.index import ProfileIndex
 from ges.profiles.profile import Profile
-from ges.profiles.telling import Acknowledgements, Pace
+from ges.profiles.taken import Acknowledgements, Pace
+from ges.telling.shared import is_later as is_later_row
+from ges.telling.shared import mark_of
 from ges.wire.asked import Ask
-from ges.wire.profile_messages import (
-    MAX_PROFILES,
-    HeldProfile,
-    HeldProfiles,
-    HeldProfilesWanted,
-    ProfileDelta,
-    ProfilePage,
-    ProfileTaken,
-    ProfileVersion,
-    ProfileWanted,
-)
+from ges.wire.profile_messages import ProfileDelta, ProfilePage, ProfileTaken, ProfileVersion
+from ges.wire.telling_messages import HeldRow, Kind, RowsWanted
 from overlay.ids import Nanos, nanos
 from overlay.machine import Message
 
 K = TypeVar("K", bound=Hashable)
 
-ASK_NS = nanos(1.0)  #: who is behind is asked again after this, the pause then doubles ...
-LONGEST_ASK_NS = nanos(8.0)  #: ... up to this
+ASK_NS = nanos(1.0)  #: from one question for a member's profile to the next
 ANSWER_NS = nanos(0.2)  #: one member gets all of our profile no more often
-AUDIT_NS = nanos(1.0)  #: one profile is reckoned anew
-AGAIN_NS = nanos(15.0)  #: a difference that is seen again within this has stayed
-
-_encode = msgspec.msgpack.Encoder().encode
+REMIND_NS = nanos(5.0)  #: all are told which version holds, where some have not taken it
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +77,9 @@ class ProfileExchange(Generic[K]):
         self._acks = Acknowledgements()
         self._pace = Pace()
         self._interests: dict[K, Ask] = {}
-        #: Who is behind: when to ask, and for how long was waited since it was asked last; 0: it
-        #: was not asked, as it may tell by itself.
-        self._asked: dict[str, tuple[Nanos, Nanos]] = {}
+        self._asked: dict[str, Nanos] = {}  #: who was asked for its profile, and when
         self._answered: dict[str, Nanos] = {}  #: who had all of our profile, and when
-        self._differed: dict[str, Nanos] = {}  #: who held something else, and since when
-        self._audit_at: Nanos | None = None
-        self._to_audit: list[str] = []
+        self._remind_at: Nanos | None = None  #: when to see whether all have taken the profile
 
     # ── what this broker knows ────────────────────────────────────────────────────────────────
 
@@ -111,11 +91,12 @@ class ProfileExchange(Generic[K]):
     @property
     def digest(self) -> int:
         """63 bits that are equal, as good as surely, where two brokers hold the same profiles."""
-        total = 0
-        for row in self._rows():
-            found = blake2b(_encode(row), digest_size=8).digest()
-            total = add_marks(total, int.from_bytes(found, "big"))
-        return total
+        return sum(map(mark_of, self.rows)) % 2**63
+
+    @property
+    def rows(self) -> list[HeldRow]:
+        """Which version of each profile is held, that of this broker first."""
+        return [HeldRow(self._uid, row_version(self.profile.version)), *self._held.rows()]
 
     @property
     def interests_by_key(self) -> Mapping[K, Ask]:
@@ -166,16 +147,14 @@ class ProfileExchange(Generic[K]):
             )  # nobody waits for this broker, so it may miss anything
         others = {uid: life for uid, life in incarnations.items() if uid != self._uid}
         self._held.set_members(others)
-        for known in (self._asked, self._answered, self._differed):
+        for known in (self._asked, self._answered):
             for uid in [*known]:
                 if uid not in others:
                     del known[uid]
         count = self.profile.version.count
-        new = self._acks.set_members(others, count, now, is_here=was_here)
-        for uid in new:
-            self._asked[uid] = now + ASK_NS, 0
-        if self._audit_at is None and others:
-            self._audit_at = now + AUDIT_NS
+        new = self._acks.set_members(others, count, is_here=was_here)
+        if self._is_waiting:
+            self._remind_at = self._remind_at or now + REMIND_NS
         acts: list[Act] = [SendTo(uid, self.profile.statement(others[uid])) for uid in new]
         return acts, self._advance()
 
@@ -189,10 +168,8 @@ class ProfileExchange(Generic[K]):
         self.profile.renew(incarnation)
         self.activity.restart()
         self._pace = Pace()
-        for uid in self._held.members:
-            self._asked[uid] = now + ASK_NS, 0
         self._index.replace(self._uid, self.profile.interests)
-        self._acks.restart(now)
+        self._acks.restart()
         return self._changed(now)
 
     # ── messages ──────────────────────────────────────────────────────────────────────────────
@@ -216,16 +193,8 @@ class ProfileExchange(Generic[K]):
         own = self.profile.version
         if version.epoch != own.epoch or version.count > own.count:
             return []
-        self._acks.take(uid, version.count)
+        self._acks.note_taken(uid, version.count)
         return self._advance()
-
-    def on_wanted(self, uid: str, now: Nanos) -> list[Act]:
-        """A member asks for all of our profile."""
-        last = self._answered.get(uid)
-        if uid not in self._held.members or (last is not None and now - last < ANSWER_NS):
-            return []
-        self._answered[uid] = now
-        return [SendTo(uid, page) for page in self.profile.pages(self._acks.life_of(uid))]
 
     def on_page(self, page: ProfilePage, now: Nanos) -> list[Act]:
         """A member sends a part of its profile."""
@@ -237,71 +206,52 @@ class ProfileExchange(Generic[K]):
 
     # ── comparing ─────────────────────────────────────────────────────────────────────────────
 
-    def on_differs(self, uid: str, now: Nanos) -> list[Act]:
-        """A member has another :attr:`digest`; asked for is what stays, not what is under way."""
-        last = self._differed.get(uid)
-        if last is not None and now - last < AGAIN_NS:
-            del self._differed[uid]
-            return [SendTo(uid, HeldProfilesWanted())]
-        if uid in self._held.members:
-            self._differed[uid] = now
-        return []
+    def answer(self, uid: str, wanted: RowsWanted, now: Nanos) -> tuple[list[Act], bool]:
+        """Send a member what it lacks; says whether it holds what is out of date here.
 
-    def on_held_wanted(self, uid: str) -> list[Act]:
-        """A member asks what we hold, as that differs from what it holds."""
+        It gets the profile of this broker. Of others it learns which version holds, and asks them.
+        """
         if uid not in self._held.members:
-            return []
-        return [SendTo(uid, HeldProfiles(tuple(self._rows()[:MAX_PROFILES])))]
-
-    def on_held(self, uid: str, told: HeldProfiles, now: Nanos) -> list[Act]:
-        """A member says what it holds: whoever of us is wrong asks whose profile it is."""
-        mine = {row.origin: row for row in self._rows()}
+            return [], False
+        theirs = {row.key: row.version for row in wanted.held}
         acts: list[Act] = []
-        back: list[HeldProfile] = []
-        for row in told.held:
-            own = mine.get(row.origin)
-            if own is None or own == row:
+        is_behind = False
+        for row in self.rows:
+            other = theirs.pop(row.key, None)
+            if wanted.key not in ("", row.key) or row.key == uid:
                 continue
-            if row.origin == self._uid or (
-                row.origin != uid and is_later(own.version, row.version)
-            ):
-                back.append(own)
-            elif is_later(row.version, own.version):
-                if self._held.note(row.origin, row.version):
-                    self.counters["profiles_repaired"] += 1
-                    acts += self._ask_if_behind(row.origin, now)
-            else:
-                self.counters["profiles_repaired"] += 1
-                self._held.doubt(row.origin)
-                acts += self._ask(row.origin, now)
-        if back:
-            acts.append(SendTo(uid, HeldProfiles(tuple(back))))
+            if other is None or is_later_row(row.version, other):
+                if row.key == self._uid:
+                    acts += self._pages(uid, now)
+                elif (hint := self._held.hint(row.key)) is not None:
+                    acts.append(SendTo(uid, hint))
+            is_behind |= other is not None and is_later_row(other, row.version)
+        return acts, is_behind or any(key in self._held.members for key in theirs)
+
+    def on_hint(self, hint: ProfileDelta, now: Nanos) -> list[Act]:
+        """A member says which version of the profile of another one holds."""
+        acts = self.on_delta(hint, now)[1] if hint.before == hint.after else []
+        self.counters["profiles_repaired"] += bool(acts)
         return acts
 
     # ── time ──────────────────────────────────────────────────────────────────────────────────
 
     def handle_timers(self, now: Nanos) -> tuple[list[Act], list[Active[K]]]:
-        """Tell what has changed, remind those that do not answer, ask those that are behind."""
+        """Tell what has changed, or which version holds if somebody has not taken it."""
         acts, active = self._changed(now)
-        for uid in self._acks.overdue(self.profile.version.count, now):
-            acts.append(SendTo(uid, self.profile.reminder(self._acks.life_of(uid))))
-        for uid, (at, pause) in [*self._asked.items()]:
-            if at <= now:
-                del self._asked[uid]
-                if self._held.is_behind(uid):
-                    acts += self._ask(uid, now, max(ASK_NS, min(2 * pause, LONGEST_ASK_NS)))
-        if self._audit_at is not None and self._audit_at <= now:
-            acts += self._audit(now)
+        if self._remind_at is not None and self._remind_at <= now:
+            self._remind_at = None
+            if self._is_waiting:
+                acts.append(TellAll(self.profile.reminder(0)))
+                self._remind_at = now + REMIND_NS
         return acts, active
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`handle_timers` has something to do, or None."""
-        due = [at for at, _ in self._asked.values()]
-        if self.profile.has_changed:
-            due.append(self._pace.due())
-        others = self._acks.next_deadline(self.profile.version.count), self._audit_at
-        due += [at for at in others if at is not None]
-        return min(due, default=None)
+        if not self.profile.has_changed:
+            return self._remind_at
+        due = self._pace.due()
+        return due if self._remind_at is None else min(due, self._remind_at)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
@@ -309,7 +259,6 @@ class ProfileExchange(Generic[K]):
         """Tell what has changed in the profile, if it is time to."""
         acts: list[Act] = []
         if self.profile.has_changed and (not self._held.members or self._pace.due() <= now):
-            before = self.profile.version.count
             deltas = self.profile.cut()
             self.activity.note_cut()
             for delta in deltas:
@@ -317,40 +266,32 @@ class ProfileExchange(Generic[K]):
             if deltas and self._held.members:
                 acts += [TellAll(delta) for delta in deltas]
                 self._pace.spend(now)
-                self._acks.told(before, now)
+                self._remind_at = self._remind_at or now + REMIND_NS
         return acts, self._advance()
+
+    @property
+    def _is_waiting(self) -> bool:
+        """Not all members have taken the profile."""
+        count = self.profile.version.count
+        return self._acks.floor(count) < count
 
     def _advance(self) -> list[Active[K]]:
         if not self._is_here:
             return []  # nobody knows this broker, or it does not know who does
         return self.activity.advance(self._acks.floor(self.profile.version.count))
 
-    def _rows(self) -> list[HeldProfile]:
-        own = HeldProfile(self._uid, self.profile.version, self.profile.digest)
-        return [own, *self._held.rows()]
-
     def _ask_if_behind(self, uid: str, now: Nanos) -> list[Act]:
-        if not self._held.is_behind(uid):
-            self._asked.pop(uid, None)
+        """Ask a member for its profile, if what is held of it is out of date."""
+        at = self._asked.get(uid)
+        if not self._held.is_behind(uid) or (at is not None and now < at + ASK_NS):
             return []
-        _, pause = self._asked.get(uid, (0, 0))
-        return [] if pause else self._ask(uid, now)
+        self._asked[uid] = now
+        return [SendTo(uid, RowsWanted(Kind.PROFILES, (), key=uid))]
 
-    def _ask(self, uid: str, now: Nanos, pause: Nanos = ASK_NS) -> list[Act]:
-        if uid not in self._held.members:
+    def _pages(self, uid: str, now: Nanos) -> list[Act]:
+        """Send a member all of this broker's profile."""
+        last = self._answered.get(uid)
+        if last is not None and now - last < ANSWER_NS:
             return []
-        self._asked[uid] = now + pause, pause
-        return [SendTo(uid, ProfileWanted())]
-
-    def _audit(self, now: Nanos) -> list[Act]:
-        """Reckon the digest of one profile anew; the members take turns."""
-        members = self._held.members
-        self._audit_at = now + AUDIT_NS if members else None
-        self._to_audit = [uid for uid in self._to_audit if uid in members] or sorted(members)
-        if not self._to_audit:
-            return []
-        uid = self._to_audit.pop()
-        if self._held.audit(uid):
-            return []
-        self.counters["profiles_repaired"] += 1
-        return self._ask(uid, now)
+        self._answered[uid] = now
+        return [SendTo(uid, page) for page in self.profile.pages(self._acks.life_of(uid))]

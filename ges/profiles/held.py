@@ -22,11 +22,11 @@ from typing import Protocol
 from ges.matching.asks import add_marks, digest_of, mark_of
 from ges.wire.asked import Ask
 from ges.wire.profile_messages import (
-    HeldProfile,
     ProfileDelta,
     ProfilePage,
     ProfileVersion,
 )
+from ges.wire.telling_messages import HeldRow, RowVersion
 from overlay.circular import is_after
 
 MAX_HELD = 32_768  #: interests of one member; who tells of more counts as interested in everything
@@ -116,36 +116,20 @@ class MemberProfiles:
         held = self._held.get(uid)
         return frozenset(held.interests) if held is not None else frozenset()
 
-    def rows(self) -> list[HeldProfile]:
-        """Return which version of each profile is held, with the digest of what is held."""
+    def rows(self) -> list[HeldRow]:
+        """Return which version of each profile is held of those that know of this broker."""
         return [
-            HeldProfile(uid, held.version or NOTHING, held.digest)
+            HeldRow(uid, row_version(held.version))
             for uid, held in sorted(self._held.items())
+            if held.version is not None and held.is_greeted and not held.is_doubtful
         ]
 
-    def audit(self, uid: str) -> bool:
-        """Reckon anew whether what is held of a member is what it should be."""
-        held = self._held.get(uid)
-        if held is None or held.version is None or digest_of(held.interests) == held.digest:
-            return True
-        self.doubt(uid)
-        return False
-
-    def doubt(self, uid: str) -> None:
-        """What is held of a member is wrong: it counts as interested in everything."""
-        held = self._held.get(uid)
-        if held is not None:
-            held.is_doubtful = True
-            self._listener.set_behind(uid, True)
-
-    def note(self, uid: str, version: ProfileVersion) -> bool:
-        """A member has made a version; says whether that was not known."""
-        held = self._of(uid, version)
-        if held is None or not is_later(version, held.newest) or not is_later_than(version, held):
-            return False
-        held.newest = version
-        self._listener.set_behind(uid, held.is_behind)
-        return True
+    def hint(self, uid: str) -> ProfileDelta | None:
+        """Return which version of a member's profile is held, to be told to another member."""
+        held, version = self._held.get(uid), self.version_of(uid)
+        if held is None or version is None:
+            return None
+        return ProfileDelta(uid, version, version, (), (), held.digest)
 
     # ── what members tell ─────────────────────────────────────────────────────────────────────
 
@@ -208,7 +192,7 @@ class MemberProfiles:
         """Make the change, if it builds upon what is held and gives the digest that it should."""
         if not is_later_than(delta.after, held):
             if delta.after == held.version and delta.digest != held.digest:
-                self.doubt(uid)
+                self._doubt(uid, held)
             return False
         if delta.before.count == 0:
             interests = set(delta.added)
@@ -229,13 +213,18 @@ class MemberProfiles:
             and len(held.interests) + len(delta.added) <= MAX_HELD
         )
         if not is_sound:
-            self.doubt(uid)
+            self._doubt(uid, held)
             return False
         held.interests.difference_update(delta.removed)
         held.interests.update(delta.added)
         held.version, held.digest = delta.after, digest
         self._listener.change(uid, delta.added, delta.removed)
         return True
+
+    def _doubt(self, uid: str, held: _Held) -> None:
+        """What is held of a member is wrong: it counts as interested in everything."""
+        held.is_doubtful = True
+        self._listener.set_behind(uid, True)
 
     def _install(
         self,
@@ -263,6 +252,11 @@ class MemberProfiles:
                     held.pages.clear()
                     break
         self._listener.set_behind(uid, held.is_behind)
+
+
+def row_version(version: ProfileVersion) -> RowVersion:
+    """Return a version as members compare it."""
+    return RowVersion(version.epoch, version.count, "")
 
 
 def is_later(one: ProfileVersion, other: ProfileVersion) -> bool:

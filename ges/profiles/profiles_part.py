@@ -19,18 +19,13 @@ from ges.telling.part import CommandHandler, MessageHandler, Part, RingView
 from ges.telling.post import Post
 from ges.units.units_part import UnitsPart
 from ges.wire.asked import Ask
-from ges.wire.profile_messages import (
-    HeldProfiles,
-    HeldProfilesWanted,
-    ProfileDelta,
-    ProfilePage,
-    ProfileTaken,
-    ProfileWanted,
-)
-from ges.wire.telling_messages import Kind
-from overlay.ids import Nanos
+from ges.wire.profile_messages import ProfileDelta, ProfilePage, ProfileTaken
+from ges.wire.telling_messages import HeldRow, Kind, RowsWanted
+from overlay.ids import Nanos, nanos
 from overlay.machine import Command, Effect, Message
 from overlay.multigraph.weights import LinkKey
+
+STAYS_NS = nanos(15.0)  #: a difference that is seen again within this is no change under way
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +56,8 @@ class ProfilesPart(Part):
         self._members_changes = 0
         self._slot: int | None = None
         self._active: list[Hashable] = []  #: keys that nobody has taken yet
-        self._digest = 0  #: of all profiles, when compared last
         units.spread.register(Kind.PROFILES, ProfileDelta, self._on_told)
-        units.comparison.register(Kind.PROFILES, self)
+        units.sharing.compare(Kind.PROFILES, self, post.send, stays=STAYS_NS)
 
     # ── what others see ───────────────────────────────────────────────────────────────────────
 
@@ -91,6 +85,11 @@ class ProfilesPart(Part):
         return self.exchange.digest
 
     @property
+    def held(self) -> list[HeldRow]:
+        """Which version of each profile is held."""
+        return self.exchange.rows
+
+    @property
     def counters(self) -> Counter[str]:
         """What has befallen this broker so far."""
         return self.exchange.counters + self.exchange.profile.counters
@@ -108,10 +107,7 @@ class ProfilesPart(Part):
         return {
             ProfileDelta: self._on_delta,
             ProfileTaken: self._on_taken,
-            ProfileWanted: self._on_wanted,
             ProfilePage: self._on_page,
-            HeldProfilesWanted: self._on_held_wanted,
-            HeldProfiles: self._on_held,
         }
 
     @property
@@ -129,6 +125,11 @@ class ProfilesPart(Part):
     def next_deadline(self) -> Nanos | None:
         """Return when something is due next, or None."""
         return self.exchange.next_deadline()
+
+    def answer(self, uid: str, wanted: RowsWanted, now: Nanos) -> tuple[list[Effect], bool]:
+        """Send a member what it lacks; see :class:`ges.telling.shared.Held`."""
+        acts, is_behind = self.exchange.answer(uid, wanted, now)
+        return self._act(acts, now), is_behind
 
     def settle(self, now: Nanos) -> list[Effect]:
         """Follow the table of members, and this broker's own life."""
@@ -149,10 +150,6 @@ class ProfilesPart(Part):
         effects += self._do(*self.exchange.set_members(slots, lives, now), now)
         return effects
 
-    def on_differs(self, uid: str, now: Nanos) -> list[Effect]:
-        """Another member holds other profiles."""
-        return self._act(self.exchange.on_differs(uid, now), now)
-
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _on_client_wants(self, wanted: Wanted, now: Nanos) -> list[Effect]:
@@ -169,22 +166,15 @@ class ProfilesPart(Part):
         return is_taken, self._act(acts, now)
 
     def _on_delta(self, key: LinkKey, delta: ProfileDelta, now: Nanos) -> list[Effect]:
+        if key[0] != delta.origin:
+            return self._act(self.exchange.on_hint(delta, now), now)
         return self._act(self.exchange.on_delta(delta, now)[1], now)
 
     def _on_taken(self, key: LinkKey, taken: ProfileTaken, now: Nanos) -> list[Effect]:
         return self._do([], self.exchange.on_taken(key[0], taken.version, now), now)
 
-    def _on_wanted(self, key: LinkKey, wanted: ProfileWanted, now: Nanos) -> list[Effect]:
-        return self._act(self.exchange.on_wanted(key[0], now), now)
-
     def _on_page(self, key: LinkKey, page: ProfilePage, now: Nanos) -> list[Effect]:
         return self._act(self.exchange.on_page(page, now), now)
-
-    def _on_held_wanted(self, key: LinkKey, wanted: HeldProfilesWanted, now: Nanos) -> list[Effect]:
-        return self._act(self.exchange.on_held_wanted(key[0]), now)
-
-    def _on_held(self, key: LinkKey, held: HeldProfiles, now: Nanos) -> list[Effect]:
-        return self._act(self.exchange.on_held(key[0], held, now), now)
 
     def _do(self, acts: list[Act], active: Iterable[Active[Any]], now: Nanos) -> list[Effect]:
         for each in active:

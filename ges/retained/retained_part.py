@@ -12,7 +12,6 @@ have unlike bounds, the next one is asked after twice as long, up to two minutes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ges.gateways.gateways_part import GatewaysPart
@@ -20,7 +19,7 @@ from ges.retained.values import BUCKETS, RetainedValues
 from ges.telling.part import Part
 from ges.telling.post import Post
 from ges.units.units_part import UnitsPart
-from ges.wire.telling_messages import HeldRow, Kind, RowVersion
+from ges.wire.telling_messages import HeldRow, Kind, RowsWanted, RowVersion
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.machine import Effect, Fact, Notify
 
@@ -74,9 +73,9 @@ class _Compared:
         marks = enumerate(self._values.marks(secure=self._secure))
         return [HeldRow(str(at), RowVersion(mark, 0, "")) for at, mark in marks if mark]
 
-    def answer(self, uid: str, held: Sequence[HeldRow], now: Nanos) -> tuple[list[Effect], bool]:
+    def answer(self, uid: str, wanted: RowsWanted, now: Nanos) -> tuple[list[Effect], bool]:
         """Have the values sent of the buckets that differ; the other broker may have some, too."""
-        theirs = {each.key: each.version.epoch for each in held}
+        theirs = {each.key: each.version.epoch for each in wanted.held}
         marks = tuple(theirs.get(str(at), 0) for at in range(BUCKETS))
         if marks == self._values.marks(secure=self._secure):
             return [], False

@@ -1,7 +1,7 @@
 """One message a broker: the spanning tree of a normal event over ring links and chords.
 
-The tree is that of :mod:`ges.telling.arcs`. Events take it while units change, and while brokers wait
-for slots (:mod:`ges.routing.plans`).
+The tree is that of :mod:`ges.telling.arcs`. Events take it while units change, and while brokers
+wait for slots (:mod:`ges.routing.plans`).
 
 Where events take links alone that an operator has named (:mod:`ges.topology.declared_links`), there
 is no such tree. Then an event goes over all of these links, and a broker that has had it drops it.

@@ -57,6 +57,11 @@ def is_later(one: RowVersion, other: RowVersion) -> bool:
     return one.writer > other.writer
 
 
+def mark_of(row: HeldRow) -> int:
+    """Return 63 bits for a row; those of all rows make up a digest."""
+    return int.from_bytes(hashlib.blake2b(_encode(row), digest_size=8).digest()) >> 1
+
+
 def send_linked(uid: str, message: Message) -> list[Effect]:
     """Send a message to a broker that is linked."""
     return [Send(uid, message)]
@@ -134,8 +139,7 @@ class Table(Generic[R]):
         return found, is_behind or any(key in self._keys for key in theirs)
 
     def _mark(self, row: R) -> int:
-        body = _encode((self.key_of(row), self.version_of(row)))
-        return int.from_bytes(hashlib.blake2b(body, digest_size=8).digest()) >> 1
+        return mark_of(HeldRow(self.key_of(row), self.version_of(row)))
 
 
 class Held(Protocol):
@@ -149,7 +153,7 @@ class Held(Protocol):
     def held(self) -> Sequence[HeldRow]:
         """Which rows are held."""
 
-    def answer(self, uid: str, held: Sequence[HeldRow], now: Nanos) -> tuple[list[Effect], bool]:
+    def answer(self, uid: str, wanted: RowsWanted, now: Nanos) -> tuple[list[Effect], bool]:
         """Send a broker what it lacks; says whether it holds what is not held here."""
 
 
@@ -169,9 +173,10 @@ class Sharing:
         send: SendTo = send_linked,
         concerns: Callable[[str], bool] | None = None,
         pauses: tuple[Nanos, Nanos] = (PULL_NS, PULL_NS),
+        stays: Nanos = 0,
     ) -> Asking:
         """Answer questions for what is held of a kind; return what asks others for it."""
-        asking = self._asking[kind] = Asking(kind, held, send, concerns, pauses)
+        asking = self._asking[kind] = Asking(kind, held, send, concerns, pauses, stays)
         return asking
 
     def compare(
@@ -183,12 +188,13 @@ class Sharing:
         arc: Callable[[], Arc] | None = None,
         concerns: Callable[[str], bool] | None = None,
         pauses: tuple[Nanos, Nanos] = (PULL_NS, PULL_NS),
+        stays: Nanos = 0,
     ) -> Asking:
         """Compare what is held of a kind from now on, and ask where it differs.
 
         ``arc``, ``concerns``: see :meth:`ges.telling.comparison.Comparison.register`.
         """
-        asking = self.answer(kind, held, send, concerns, pauses)
+        asking = self.answer(kind, held, send, concerns, pauses, stays)
         self.comparison.register(kind, asking, concerns, arc)
         return asking
 
@@ -227,13 +233,19 @@ class Asking:
         send: SendTo,
         concerns: Callable[[str], bool] | None,
         pauses: tuple[Nanos, Nanos],
+        stays: Nanos,
     ) -> None:
-        """``pauses``: from one question in vain to the next; doubled from the first to the last."""
+        """``pauses``: from one question in vain to the next; doubled from the first to the last.
+
+        ``stays``: a difference is asked for that is seen again within this; 0: that is seen once.
+        """
         self._kind = kind
         self._held = held
         self._send = send
         self._concerns = concerns or _concerns_all
         self._first, self._longest = pauses
+        self._stays = stays
+        self._differed: dict[str, Nanos] = {}  #: who held something else, and since when
         self._asked: dict[str, _Asked] = {}
         self._asked_at: Nanos | None = None  #: whoever it was
 
@@ -244,6 +256,8 @@ class Asking:
 
     def on_differs(self, uid: str, now: Nanos) -> list[Effect]:
         """Another broker holds something else: ask it, but not for ever in vain."""
+        if self._stays and not self._has_stayed(uid, now):
+            return []
         if self._asked_at is not None and now < self._asked_at + PULL_NS:
             return []
         digest, last = self.digest, self._asked.pop(uid, None)
@@ -259,6 +273,15 @@ class Asking:
         self._asked_at = now
         return self.ask(uid)
 
+    def _has_stayed(self, uid: str, now: Nanos) -> bool:
+        last = self._differed.pop(uid, None)
+        if last is not None and now - last < self._stays:
+            return True
+        if len(self._differed) >= MAX_ASKED:
+            del self._differed[next(iter(self._differed))]
+        self._differed[uid] = now
+        return False
+
     def ask(self, uid: str, *, is_answer: bool = False) -> list[Effect]:
         """Ask a broker now, whenever another was asked."""
         return self._send(uid, RowsWanted(self._kind, tuple(self._held.held), is_answer))
@@ -267,7 +290,7 @@ class Asking:
         """Send what is wanted; ask back where the other broker holds something else."""
         if not self._concerns(uid):
             return []
-        effects, is_behind = self._held.answer(uid, wanted.held, now)
+        effects, is_behind = self._held.answer(uid, wanted, now)
         if is_behind and not wanted.is_answer:
             effects += self.ask(uid, is_answer=True)
         return effects
@@ -319,9 +342,9 @@ class SharedTable(Generic[R]):
         self._sharing.comparison.touch(now)
         return self._sharing.spread.tell(self._kind, row, now, on_done, arc, whole=whole)
 
-    def answer(self, uid: str, held: Sequence[HeldRow], now: Nanos) -> tuple[list[Effect], bool]:
+    def answer(self, uid: str, wanted: RowsWanted, now: Nanos) -> tuple[list[Effect], bool]:
         """Send a broker the rows that are later than its own, or not among them."""
-        rows, is_behind = self.table.later_than(held)
+        rows, is_behind = self.table.later_than(wanted.held)
         packed = pack_rows((self._kind, row) for row in rows)
         return [effect for each in packed for effect in self._send(uid, each)], is_behind
 

@@ -10,12 +10,12 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from ges.telling.shared import Asking, pack_rows
 from ges.units.office import AnyTable, HeldTable
 from ges.units.table import outranks, version_of
-from ges.wire.telling_messages import HeldRow, Kind
+from ges.wire.telling_messages import HeldRow, Kind, RowsWanted
 from ges.wire.unit_messages import UnitTable
 from overlay.ids import Nanos
 from overlay.machine import Effect, Send
@@ -38,9 +38,9 @@ class WholeTables:
         """Which tables are held; the count of each is its digest."""
         return [HeldRow(_key(table), version_of(table)) for table in self._tables()]
 
-    def answer(self, uid: str, held: Sequence[HeldRow], now: Nanos) -> tuple[list[Effect], bool]:
+    def answer(self, uid: str, wanted: RowsWanted, now: Nanos) -> tuple[list[Effect], bool]:
         """Send a broker the tables that it lacks, or that count against its own."""
-        theirs = {each.key: each.version for each in held}
+        theirs = {each.key: each.version for each in wanted.held}
         lacking: list[tuple[int, AnyTable]] = []
         is_behind = False
         for table in self._tables():

@@ -1,8 +1,8 @@
 """What brokers say to each other about what their clients want.
 
-A broker tells only its own profile, and nobody passes on that of another; so each message names the
-broker whose profile it is about, and that broker makes it. Texts in one message take less than 48
-KiB together; its maker sees to that.
+A broker tells only its own profile, and nobody passes on that of another, but which version of it
+holds. So each message names the broker whose profile it is about. Texts in one message take less
+than 48 KiB together; its maker sees to that.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from overlay.machine import Message
 
 MAX_INTERESTS_TOLD = 4096  #: in one message
 MAX_PAGES = 64  #: of one profile
-MAX_PROFILES = 128  #: members of a cluster; two tables of members may be about for a moment
 
 Digest = WireCount  #: 63 bits
 
@@ -53,10 +52,6 @@ class ProfileTaken(Message, frozen=True):
     version: ProfileVersion
 
 
-class ProfileWanted(Message, frozen=True):
-    """Send me all of your profile; the answer is :class:`ProfilePage`, once or more often."""
-
-
 class ProfilePage(Message, frozen=True):
     """A part of the profile of ``origin``; all parts of one version are the whole."""
 
@@ -69,29 +64,8 @@ class ProfilePage(Message, frozen=True):
     life: WireCount  #: of the member that this is sent to, as its sender knows
 
 
-class HeldProfile(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What the sender holds of one member's profile; count 0 and epoch 0: nothing."""
-
-    origin: WireUid
-    version: ProfileVersion
-    digest: Digest
-
-
-class HeldProfilesWanted(Message, frozen=True):
-    """Say which profiles you hold; the answer is :class:`HeldProfiles`."""
-
-
-class HeldProfiles(Message, frozen=True):
-    """Which profiles the sender holds, or those of which the receiver's is out of date."""
-
-    held: Annotated[tuple[HeldProfile, ...], msgspec.Meta(max_length=MAX_PROFILES)]
-
-
 PROFILE_MESSAGES: tuple[type[Message], ...] = (
     ProfileDelta,
     ProfileTaken,
-    ProfileWanted,
     ProfilePage,
-    HeldProfilesWanted,
-    HeldProfiles,
 )

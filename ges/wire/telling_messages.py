@@ -120,12 +120,15 @@ class HeldRow(msgspec.Struct, frozen=True, array_like=True):
 class RowsWanted(Message, frozen=True):
     """Send me the rows of a kind that are later than these, or not among them.
 
+    ``key``: none but the one with this key.
+
     ``is_answer``: the sender was asked the same, and has sent what it holds; nobody asks it back.
     """
 
     kind: KindNumber
     held: Annotated[tuple[HeldRow, ...], msgspec.Meta(max_length=MAX_ROWS)]
     is_answer: bool = False
+    key: Annotated[str, msgspec.Meta(max_length=64)] = ""
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True):

@@ -9,18 +9,14 @@ from ges.matching.asks import ask_for
 from ges.profiles.activity import Active
 from ges.profiles.exchange import Act, ProfileExchange, SendTo, TellAll
 from ges.profiles.profile import Profile
+from ges.profiles.profiles_part import STAYS_NS
+from ges.telling.shared import PULL_NS, Asking
 from ges.wire.asked import CLASS_BITS, Ask
 from ges.wire.matter import Matter
-from ges.wire.profile_messages import (
-    HeldProfiles,
-    HeldProfilesWanted,
-    ProfileDelta,
-    ProfilePage,
-    ProfileTaken,
-    ProfileWanted,
-)
+from ges.wire.profile_messages import ProfileDelta, ProfilePage, ProfileTaken
+from ges.wire.telling_messages import HeldRow, Kind, RowsWanted
 from overlay.ids import LinkClass, nanos
-from overlay.machine import Message
+from overlay.machine import Effect, Message
 from tests.helpers.linear_filters import does_match
 
 Key = int
@@ -50,6 +46,7 @@ class Broker:
     wanted: dict[Key, Ask] = field(default_factory=dict)
     active: set[Key] = field(default_factory=set)
     not_told: set[Key] = field(default_factory=set)  #: active in an earlier life
+    asking: Asking | None = None
 
 
 @dataclass(frozen=True)
@@ -180,20 +177,18 @@ class Cluster:
         acts: list[Act] = []
         active: list[Active[Key]] = []
         match message:
+            case ProfileDelta() if source != message.origin:
+                acts = exchange.on_hint(message, now)
             case ProfileDelta():
                 is_taken, acts = exchange.on_delta(message, now)
                 if is_taken:
                     self.send(broker.uid, message.origin, ProfileTaken(message.after))
             case ProfileTaken(version):
                 active = exchange.on_taken(source, version, now)
-            case ProfileWanted():
-                acts = exchange.on_wanted(source, now)
+            case RowsWanted():
+                self.asking(broker).on_wanted(source, message, now)
             case ProfilePage():
                 acts = exchange.on_page(message, now)
-            case HeldProfilesWanted():
-                acts = exchange.on_held_wanted(source)
-            case HeldProfiles():
-                acts = exchange.on_held(source, message, now)
             case _:
                 raise AssertionError(message)
         self._do(broker, acts, active)
@@ -205,11 +200,29 @@ class Cluster:
             if due is not None and due <= self.now:
                 self._do(broker, *broker.exchange.handle_timers(self.now))
 
+    def asking(self, broker: Broker) -> Asking:
+        """Return what asks others for one broker; what that sends is under way at once."""
+
+        def send(uid: str, message: Message) -> list[Effect]:
+            self.send(broker.uid, uid, message)
+            return []
+
+        if broker.asking is None:
+            held = Compared(self, broker)
+            pauses = PULL_NS, PULL_NS
+            broker.asking = Asking(Kind.PROFILES, held, send, None, pauses, STAYS_NS)
+        return broker.asking
+
+    def do(self, broker: Broker, acts: list[Act]) -> list[Effect]:
+        """Do what a broker wants to at once."""
+        self._do(broker, acts, [])
+        return []
+
     def compare(self, uid: str, other: str) -> None:
         """One broker tells another one its digest."""
         broker, told = self.brokers[uid], self.brokers[other].exchange.digest
         if broker.exchange.digest != told:
-            self._do(broker, broker.exchange.on_differs(other, self.now), [])
+            self.asking(broker).on_differs(other, self.now)
 
     def deliver_all(self) -> None:
         for _ in range(100_000):
@@ -283,3 +296,23 @@ class Cluster:
                         assert mask & truth == truth
                     else:
                         assert mask == truth, (broker.uid, link_class, topic)
+
+
+class Compared:
+    """The profiles that one broker holds; a :class:`ges.telling.shared.Held`."""
+
+    def __init__(self, cluster: Cluster, broker: Broker) -> None:
+        self._cluster = cluster
+        self._broker = broker
+
+    @property
+    def digest(self) -> int:
+        return self._broker.exchange.digest
+
+    @property
+    def held(self) -> list[HeldRow]:
+        return self._broker.exchange.rows
+
+    def answer(self, uid: str, wanted: RowsWanted, now: int) -> tuple[list[Effect], bool]:
+        acts, is_behind = self._broker.exchange.answer(uid, wanted, now)
+        return self._cluster.do(self._broker, acts), is_behind

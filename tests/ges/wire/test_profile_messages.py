@@ -7,17 +7,12 @@ import pytest
 from hypothesis import given, settings
 
 from ges.wire.profile_messages import (
-    MAX_PROFILES,
     PROFILE_MESSAGES,
-    HeldProfile,
-    HeldProfiles,
     ProfileDelta,
-    ProfileVersion,
 )
 from overlay.errors import CodecError
 from overlay.machine import Message
 from overlay.wire.codec import FrameReader, MessageCodec
-from overlay.wire.frames import MAX_CONTROL_BYTES
 from tests.helpers.strategies import structs
 
 CODEC = MessageCodec(*PROFILE_MESSAGES)
@@ -37,12 +32,6 @@ def test_a_message_arrives_as_it_was_sent(kind: type[Message]) -> None:
         assert read(CODEC.encode(message)) == [message]
 
     arrives()
-
-
-def test_what_is_held_of_all_members_fits_into_one_frame() -> None:
-    highest = 2**63 - 1
-    row = HeldProfile("a" * 32, ProfileVersion(highest, highest), highest)
-    assert len(CODEC.encode(HeldProfiles((row,) * MAX_PROFILES))) < MAX_CONTROL_BYTES
 
 
 @pytest.mark.parametrize(
