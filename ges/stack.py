@@ -351,7 +351,7 @@ class Stack:
 
     def _wanted_here(self) -> Iterable[Ask]:
         """Return what the clients of this broker want."""
-        return self.node.profiles.exchange.interests_by_key.values()
+        return self.node.profiles.exchange.asks_by_key.values()
 
     def _ask(self) -> None:
         now = self.now()

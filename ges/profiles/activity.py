@@ -41,11 +41,11 @@ class Activity(Generic[K]):
         """Return how many subscriptions are not active yet."""
         return len(self._waiting)
 
-    def wait(self, key: K, interest: Ask) -> None:
-        """A subscription begins; the profile has its interest already."""
+    def wait(self, key: K, ask: Ask) -> None:
+        """A subscription begins; the profile has its ask already."""
         self.forget(key)
-        count = self._profile.since(interest)
-        self._waiting[key] = interest, count
+        count = self._profile.since(ask)
+        self._waiting[key] = ask, count
         self._by_count.setdefault(count, {})[key] = None
 
     def forget(self, key: K) -> None:
@@ -59,8 +59,8 @@ class Activity(Generic[K]):
 
     def restart(self) -> None:
         """The profile begins another life: its versions count anew."""
-        for key, (interest, _) in [*self._waiting.items()]:
-            self.wait(key, interest)
+        for key, (ask, _) in [*self._waiting.items()]:
+            self.wait(key, ask)
 
     def note_cut(self) -> None:
         """The profile has made a version of what has changed."""

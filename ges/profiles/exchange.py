@@ -76,7 +76,7 @@ class ProfileExchange(Generic[K]):
         self._is_here = False  #: this broker is a member
         self._acks = Acknowledgements()
         self._pace = Pace()
-        self._interests: dict[K, Ask] = {}
+        self._asks: dict[K, Ask] = {}
         self._asked: dict[str, Nanos] = {}  #: who was asked for its profile, and when
         self._answered: dict[str, Nanos] = {}  #: who had all of our profile, and when
         self._remind_at: Nanos | None = None  #: when to see whether all have taken the profile
@@ -99,9 +99,9 @@ class ProfileExchange(Generic[K]):
         return [HeldRow(self._uid, row_version(self.profile.version)), *self._held.rows()]
 
     @property
-    def interests_by_key(self) -> Mapping[K, Ask]:
+    def asks_by_key(self) -> Mapping[K, Ask]:
         """What the clients here want, by the keys of their subscriptions."""
-        return self._interests
+        return self._asks
 
     @property
     def held(self) -> MemberProfiles:
@@ -110,27 +110,27 @@ class ProfileExchange(Generic[K]):
 
     # ── subscriptions ─────────────────────────────────────────────────────────────────────────
 
-    def subscribe(self, key: K, interest: Ask, now: Nanos) -> tuple[list[Act], list[Active[K]]]:
+    def subscribe(self, key: K, ask: Ask, now: Nanos) -> tuple[list[Act], list[Active[K]]]:
         """A client subscribes; the same key again replaces what it was for.
 
         Raises:
             ProfileFull: there are too many queue groups here.
         """
-        before = self._interests.get(key)
-        self.profile.add(interest)
-        self._interests[key] = interest
+        before = self._asks.get(key)
+        self.profile.add(ask)
+        self._asks[key] = ask
         if before is not None:
             self.profile.remove(before)
-        self.activity.wait(key, interest)
+        self.activity.wait(key, ask)
         return self._changed(now)
 
     def unsubscribe(self, key: K, now: Nanos) -> tuple[list[Act], list[Active[K]]]:
         """A client wants it no more."""
-        interest = self._interests.pop(key, None)
-        if interest is None:
+        ask = self._asks.pop(key, None)
+        if ask is None:
             return [], []
         self.activity.forget(key)
-        self.profile.remove(interest)
+        self.profile.remove(ask)
         return self._changed(now)
 
     # ── the cluster ───────────────────────────────────────────────────────────────────────────
@@ -168,7 +168,7 @@ class ProfileExchange(Generic[K]):
         self.profile.renew(incarnation)
         self.activity.restart()
         self._pace = Pace()
-        self._index.replace(self._uid, self.profile.interests)
+        self._index.replace(self._uid, self.profile.asks)
         self._acks.restart()
         return self._changed(now)
 

@@ -29,7 +29,7 @@ from ges.wire.profile_messages import (
 from ges.wire.telling_messages import HeldRow, RowVersion
 from overlay.circular import is_after
 
-MAX_HELD = 32_768  #: interests of one member; who tells of more counts as interested in everything
+MAX_HELD = 32_768  #: asks of one member; who tells of more counts as interested in everything
 MAX_EARLY = 64  #: changes of one member that came before the one they build upon
 NOTHING = ProfileVersion(0, 0)
 
@@ -40,7 +40,7 @@ class Listener(Protocol):
     def change(self, uid: str, added: Iterable[Ask], removed: Iterable[Ask]) -> None:
         """The profile held of a member has changed so."""
 
-    def replace(self, uid: str, interests: Iterable[Ask]) -> None:
+    def replace(self, uid: str, asks: Iterable[Ask]) -> None:
         """All that is held of a member is this."""
 
     def set_behind(self, uid: str, is_behind: bool) -> None:
@@ -54,7 +54,7 @@ class _Held:
     incarnation: int
     version: ProfileVersion | None = None  #: None: the member has told nothing yet
     digest: int = 0  #: of that version, as its member says
-    interests: set[Ask] = field(default_factory=set)
+    asks: set[Ask] = field(default_factory=set)
     newest: ProfileVersion = NOTHING  #: that the member has told of
     is_greeted: bool = False  #: the member knows that this broker is there, in its present life
     is_doubtful: bool = False  #: what is held has another digest than it should
@@ -111,10 +111,10 @@ class MemberProfiles:
         held = self._held.get(uid)
         return held is not None and held.is_behind
 
-    def interests_of(self, uid: str) -> frozenset[Ask]:
+    def asks_of(self, uid: str) -> frozenset[Ask]:
         """Return what is held of a member."""
         held = self._held.get(uid)
-        return frozenset(held.interests) if held is not None else frozenset()
+        return frozenset(held.asks) if held is not None else frozenset()
 
     def rows(self) -> list[HeldRow]:
         """Return which version of each profile is held of those that know of this broker."""
@@ -169,9 +169,9 @@ class MemberProfiles:
         held.pages[page.page] = page
         if len(held.pages) < page.pages:
             return False
-        interests = {each for part in held.pages.values() for each in part.interests}
+        asks = {each for part in held.pages.values() for each in part.asks}
         held.pages.clear()
-        if digest_of(interests) != page.digest or len(interests) > MAX_HELD:
+        if digest_of(asks) != page.digest or len(asks) > MAX_HELD:
             return False
         # What this broker has said that it holds stays the least that it is to hold.
         known = [held.version, *(delta.after for delta in held.early.values())]
@@ -179,7 +179,7 @@ class MemberProfiles:
         for version in known:
             if version is not None and is_later(version, held.newest):
                 held.newest = version
-        self._install(uid, held, page.version, page.digest, interests)
+        self._install(uid, held, page.version, page.digest, asks)
         self._go_on(uid, held)
         return True
 
@@ -195,28 +195,28 @@ class MemberProfiles:
                 self._doubt(uid, held)
             return False
         if delta.before.count == 0:
-            interests = set(delta.added)
-            if digest_of(interests) != delta.digest:
+            asks = set(delta.added)
+            if digest_of(asks) != delta.digest:
                 return False  # it is behind, as it has told of a later version
-            self._install(uid, held, delta.after, delta.digest, interests)
+            self._install(uid, held, delta.after, delta.digest, asks)
             return True
         if held.is_doubtful or delta.before != held.version:
             return False
         digest = held.digest
-        for interest in delta.added:
-            digest = add_marks(digest, mark_of(interest))
-        for interest in delta.removed:
-            digest = add_marks(digest, -mark_of(interest))
+        for ask in delta.added:
+            digest = add_marks(digest, mark_of(ask))
+        for ask in delta.removed:
+            digest = add_marks(digest, -mark_of(ask))
         is_sound = digest == delta.digest and (
-            held.interests.isdisjoint(delta.added)
-            and held.interests.issuperset(delta.removed)
-            and len(held.interests) + len(delta.added) <= MAX_HELD
+            held.asks.isdisjoint(delta.added)
+            and held.asks.issuperset(delta.removed)
+            and len(held.asks) + len(delta.added) <= MAX_HELD
         )
         if not is_sound:
             self._doubt(uid, held)
             return False
-        held.interests.difference_update(delta.removed)
-        held.interests.update(delta.added)
+        held.asks.difference_update(delta.removed)
+        held.asks.update(delta.added)
         held.version, held.digest = delta.after, digest
         self._listener.change(uid, delta.added, delta.removed)
         return True
@@ -232,11 +232,11 @@ class MemberProfiles:
         held: _Held,
         version: ProfileVersion,
         digest: int,
-        interests: set[Ask],
+        asks: set[Ask],
     ) -> None:
-        held.version, held.digest, held.interests = version, digest, interests
+        held.version, held.digest, held.asks = version, digest, asks
         held.is_doubtful = False
-        self._listener.replace(uid, interests)
+        self._listener.replace(uid, asks)
 
     def _go_on(self, uid: str, held: _Held) -> None:
         """Make the changes that came early, and say whether the member is behind then."""

@@ -33,7 +33,7 @@ class Wanted(Command):
     """A client here wants this; the same key again replaces what it was for."""
 
     key: Hashable
-    interest: Ask
+    ask: Ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +71,13 @@ class ProfilesPart(Part):
         """How many queue groups and filters the clients here are in."""
         return self.exchange.profile.grouped
 
-    def is_wanted(self, interest: Ask) -> bool:
+    def is_wanted(self, ask: Ask) -> bool:
         """Say whether a client here has asked for just this."""
-        return self.exchange.profile.is_wanted(interest)
+        return self.exchange.profile.is_wanted(ask)
 
-    def why_full(self, interest: Ask) -> str | None:
+    def why_full(self, ask: Ask) -> str | None:
         """Return why there is no room for what a client asks for, or None."""
-        return self.exchange.profile.why_full(interest)
+        return self.exchange.profile.why_full(ask)
 
     @property
     def digest(self) -> int:
@@ -153,7 +153,7 @@ class ProfilesPart(Part):
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _on_client_wants(self, wanted: Wanted, now: Nanos) -> list[Effect]:
-        return self._do(*self.exchange.subscribe(wanted.key, wanted.interest, now), now)
+        return self._do(*self.exchange.subscribe(wanted.key, wanted.ask, now), now)
 
     def _on_client_leaves(self, unwanted: Unwanted, now: Nanos) -> list[Effect]:
         effects: list[Effect] = []

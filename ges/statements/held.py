@@ -172,7 +172,7 @@ class Statements:
 
     def _show(self, unit: Unit) -> None:
         index, held = self._indices[unit[0]], self.get(unit)
-        index.replace(_key(unit), held.interests if held is not None else ())
+        index.replace(_key(unit), held.asks if held is not None else ())
         index.set_behind(_key(unit), held is None)
 
     def _hide(self, unit: Unit) -> None:

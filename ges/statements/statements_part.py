@@ -61,7 +61,7 @@ class ActiveIn(Fact, Generic[K]):
 class _Waiting:
     """A subscription that is active in the cluster, and not in the whole system yet."""
 
-    interest: Ask
+    ask: Ask
     level: int = 0  #: the one that was told last
 
 
@@ -167,7 +167,7 @@ class StatementsPart(Part):
         wanting = {
             uid
             for uid in holders
-            if index.unknown >> slots[uid] & 1 or wants_secure(index.interests_of(uid))
+            if index.unknown >> slots[uid] & 1 or wants_secure(index.asks_of(uid))
         }
         states, others = self._gateways.states, self._has_others(1)
         return cluster_health(states, slots, holders, wanting, has_others=others)
@@ -271,7 +271,7 @@ class StatementsPart(Part):
         if level == 1:
             members = self._units.members
             index = self._profiles.index
-            wanted = {each for uid in members for each in index.interests_of(uid)}
+            wanted = {each for uid in members for each in index.asks_of(uid)}
             if index.unknown and not self._gateways.is_at_rest:
                 wanted = {everything()}  # of who has come from another unit with subscriptions
             edges = cluster_edges(self._gateways.states, members)
@@ -283,7 +283,7 @@ class StatementsPart(Part):
             return inner._replace(wanted=stated(inner.wanted, level), edges=edges)
         known = [each for each in found.values() if each is not None]
         edges = edges_above((edge for part in known for edge in part.edges), level)
-        wanted = {each for part in known for each in part.interests}
+        wanted = {each for part in known for each in part.asks}
         is_crowded = any(each.is_crowded for each in known)
         if len(known) < len(found):
             wanted = {everything()}
@@ -309,8 +309,8 @@ class StatementsPart(Part):
         active = self._profiles.take_active()
         if not active:
             return []
-        interests = self._profiles.exchange.interests_by_key
-        fresh = {key: _Waiting(interests[key]) for key in active if key in interests}
+        asks = self._profiles.exchange.asks_by_key
+        fresh = {key: _Waiting(asks[key]) for key in active if key in asks}
         self._waiting |= fresh
         return self._look_active(fresh)
 
@@ -319,43 +319,43 @@ class StatementsPart(Part):
         if not waiting:
             return []
         own = {level: self._own(level) for level in UNIT_LEVELS}
-        interests = self._profiles.exchange.interests_by_key
+        asks = self._profiles.exchange.asks_by_key
         reached: dict[Level, list[Hashable]] = {}
         over: list[Hashable] = []
         for key, each in waiting.items():
-            if key not in interests:
+            if key not in asks:
                 over.append(key)
-            elif (level := self._active_in(own, each.interest)) > each.level:
+            elif (level := self._active_in(own, each.ask)) > each.level:
                 each.level = level
                 reached.setdefault(level, []).append(key)
         for key in (*over, *reached.get(Level.SYSTEM, ())):
             del self._waiting[key]
         return [Notify(ActiveIn(level, tuple(keys))) for level, keys in sorted(reached.items())]
 
-    def _active_in(self, own: Mapping[int, Unit | None], interest: Ask) -> Level:
+    def _active_in(self, own: Mapping[int, Unit | None], ask: Ask) -> Level:
         """Return how far one is active that all of the cluster have acknowledged.
 
         ``own``: the units that this broker is in, by level, where there are others beside them.
         """
-        for level in UNIT_LEVELS[: interest.realm - 1]:
+        for level in UNIT_LEVELS[: ask.realm - 1]:
             unit = own[level]
-            if unit is not None and not self._is_covered(unit, interest):
+            if unit is not None and not self._is_covered(unit, ask):
                 return Level(level)
         return Level.SYSTEM
 
-    def _is_covered(self, unit: Unit, interest: Ask) -> bool:
+    def _is_covered(self, unit: Unit, ask: Ask) -> bool:
         """Say whether all of the context know that something is wanted in a unit."""
         held = self.statements.get(unit)
         if held is None or self._taken.get(unit) != held.version:
             return False
         version, tree = self._covering.get(unit, (None, CoverTree()))
         if version != held.version:
-            tree = tree_of(held.interests)
+            tree = tree_of(held.asks)
             self._covering[unit] = held.version, tree
-        if interest in tree or next(tree.covering(interest), None) is not None:
+        if ask in tree or next(tree.covering(ask), None) is not None:
             return True
         # A group that a full statement has no room for is active: it gets what is published inside.
-        return interest.group is not None and is_full(held.interests, interest)
+        return ask.group is not None and is_full(held.asks, ask)
 
     # ── what others say ───────────────────────────────────────────────────────────────────────
 

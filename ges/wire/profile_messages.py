@@ -15,17 +15,17 @@ from ges.wire.asked import Ask
 from overlay.ids import WireCount, WireUid
 from overlay.machine import Message
 
-MAX_INTERESTS_TOLD = 4096  #: in one message
+MAX_ASKS_TOLD = 4096  #: in one message
 MAX_PAGES = 64  #: of one profile
 
 Digest = WireCount  #: 63 bits
 
 
-Asks = Annotated[tuple[Ask, ...], msgspec.Meta(max_length=MAX_INTERESTS_TOLD)]
+Asks = Annotated[tuple[Ask, ...], msgspec.Meta(max_length=MAX_ASKS_TOLD)]
 
 
 class ProfileVersion(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Which state of a broker's profile. Count 0 is the profile without any interest."""
+    """Which state of a broker's profile. Count 0 is the profile without any ask."""
 
     epoch: WireCount  #: the broker's incarnation
     count: WireCount  #: of its changes in that life
@@ -60,7 +60,7 @@ class ProfilePage(Message, frozen=True):
     digest: Digest  #: of the whole profile
     page: Annotated[int, msgspec.Meta(ge=0, lt=MAX_PAGES)]
     pages: Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGES)]
-    interests: Asks
+    asks: Asks
     life: WireCount  #: of the member that this is sent to, as its sender knows
 
 

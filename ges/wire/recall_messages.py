@@ -102,7 +102,7 @@ class PastWanted(Message, frozen=True):
     asker: Slot
     number: WireCount
     age_ms: WireCount
-    interests: Asks
+    asks: Asks
     address: Annotated[int, msgspec.Meta(ge=0, lt=2**24)] | None = None
     place: RingId | None = None
 

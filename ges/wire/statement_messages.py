@@ -17,7 +17,7 @@ from ges.wire.unit_messages import MAX_SLOTS, UnitLevel
 from overlay.ids import LinkClass
 from ring.wire.messages import RingId
 
-MAX_STATED = 1024  #: interests of a unit; more are merged to wider ones, ...
+MAX_STATED = 1024  #: asks of a unit; more are merged to wider ones, ...
 MAX_STATED_BYTES = 40 * 1024  #: ... as are those that take more bytes
 MAX_STATED_GROUPS = 256  #: of these: how many are for queue groups, which are not merged ...
 MAX_STATED_GROUPS_BYTES = 16 * 1024  #: ... and what they may take; of others nobody is told
@@ -53,7 +53,7 @@ class UnitStatement(msgspec.Struct, frozen=True, array_like=True):
     lo: RingId
     hi: RingId
     version: RowVersion
-    interests: Annotated[tuple[Ask, ...], msgspec.Meta(max_length=MAX_STATED)]
+    asks: Annotated[tuple[Ask, ...], msgspec.Meta(max_length=MAX_STATED)]
     edges: Annotated[tuple[UnitEdge, ...], msgspec.Meta(max_length=MAX_EDGES)]
     secure: SecureHealth = SecureHealth.WHOLE  #: an earlier version does not say
     is_crowded: bool = False  #: brokers in it wait for slots, so no event can name them

@@ -61,7 +61,7 @@ class Gone:
 class Subscribed:
     """A client of this broker wants something."""
 
-    interest: Ask
+    ask: Ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +165,8 @@ class UnitMachine:
                 for part in self._parts:
                     effects += part.on_link(LinkDown(member.uid, Closed.LOST), now)
                 effects.append(Notify(Departed(member)))
-            case Subscribed(interest):
-                wanted = Wanted(interest, interest)
+            case Subscribed(ask):
+                wanted = Wanted(ask, ask)
                 effects += self.profiles.commands[Wanted](wanted, now)
             case Came(uid, message):
                 effects += self._on_message[type(message)]((uid, NORMAL), message, now)

@@ -59,7 +59,7 @@ EVENTS.add(
     (MemberProfiles, "take_delta", lambda self, delta: True),
 )
 EVENTS.add(
-    "interests-not-told",
+    "asks-not-told",
     "what clients want is not told to other brokers",
     (Interests, "want", nothing),
 )

@@ -60,7 +60,7 @@ LEVELS.add(
 LEVELS.add(
     "active-too-early",
     "a subscription is active everywhere as soon as its cluster knows of it",
-    (StatementsPart, "_is_covered", lambda self, unit, interest: True),
+    (StatementsPart, "_is_covered", lambda self, unit, ask: True),
 )
 
 
@@ -81,19 +81,19 @@ LEVELS.add(
 LEVELS.add(
     "active-before-taken",
     "a subscription is active in a context before all there have taken the statement",
-    (StatementsPart, "_is_covered", lambda self, unit, interest: _is_stated(self, unit, interest)),
+    (StatementsPart, "_is_covered", lambda self, unit, ask: _is_stated(self, unit, ask)),
 )
 
 
-def _is_stated(part: StatementsPart, unit: Unit, interest: Ask) -> bool:
+def _is_stated(part: StatementsPart, unit: Unit, ask: Ask) -> bool:
     held = part.statements.get(unit)
-    return held is not None and next(tree_of(held.interests).covering(interest), None) is not None
+    return held is not None and next(tree_of(held.asks).covering(ask), None) is not None
 
 
 def _sure_of_units(self: Statements, unit: Unit) -> None:
     held = self.get(unit)
     key = f"{unit[1].lo}-{unit[1].hi}"
-    self._indices[unit[0]].replace(key, held.interests if held is not None else ())
+    self._indices[unit[0]].replace(key, held.asks if held is not None else ())
 
 
 LEVELS.add(

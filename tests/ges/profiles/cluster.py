@@ -31,8 +31,8 @@ FILTERS = [
 ]
 
 
-def asks_for(interest: Ask, link_class: LinkClass, topic: str) -> bool:
-    return bool(interest.classes & CLASS_BITS[link_class]) and does_match(interest.filter, topic)
+def asks_for(ask: Ask, link_class: LinkClass, topic: str) -> bool:
+    return bool(ask.classes & CLASS_BITS[link_class]) and does_match(ask.filter, topic)
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Cluster:
     """Brokers, what is under way between them, and a clock."""
 
     rng: Random = field(default_factory=lambda: Random(0))
-    limit: int = 16_384  #: of interests in one profile
+    limit: int = 16_384  #: of asks in one profile
     now: int = 0
     brokers: dict[str, Broker] = field(default_factory=dict)
     under_way: list[tuple[str, str, Message]] = field(default_factory=list)
@@ -128,8 +128,8 @@ class Cluster:
     def subscribe(self, uid: str, text: str, link_class: LinkClass | None = None) -> Key:
         broker = self.brokers[uid]
         self.keys += 1
-        interest = broker.wanted[self.keys] = ask_for(text, link_class)
-        acts, active = broker.exchange.subscribe(self.keys, interest, self.now)
+        ask = broker.wanted[self.keys] = ask_for(text, link_class)
+        acts, active = broker.exchange.subscribe(self.keys, ask, self.now)
         self._do(broker, acts, active)
         return self.keys
 
@@ -282,7 +282,7 @@ class Cluster:
                 if other is not broker:
                     assert not held.is_behind(broker.uid), (other.uid, broker.uid)
                     assert held.version_of(broker.uid) == profile.version
-                    assert held.interests_of(broker.uid) == profile.interests
+                    assert held.asks_of(broker.uid) == profile.asks
         slots = self.views[-1].slots
         for link_class in LinkClass:
             for topic in TOPICS:

@@ -244,10 +244,10 @@ def test_the_same_key_again_replaces() -> None:
     exchange = cluster.brokers[A].exchange
     exchange.subscribe(7, ask_for("a"), 0)
     exchange.subscribe(7, ask_for("b"), 0)
-    assert exchange.profile.interests == {ask_for("b")}
+    assert exchange.profile.asks == {ask_for("b")}
     exchange.unsubscribe(7, 0)
     assert exchange.unsubscribe(7, 0) == ([], [])
-    assert not exchange.profile.interests
+    assert not exchange.profile.asks
 
 
 # ── repair ────────────────────────────────────────────────────────────────────────────────────

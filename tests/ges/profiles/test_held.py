@@ -21,14 +21,14 @@ class Told:
     """What a listener has been told."""
 
     def __init__(self) -> None:
-        self.interests: set[Ask] = set()
+        self.asks: set[Ask] = set()
         self.is_behind = False
 
     def change(self, uid: str, added: Iterable[Ask], removed: Iterable[Ask]) -> None:
-        self.interests = (self.interests | set(added)) - set(removed)
+        self.asks = (self.asks | set(added)) - set(removed)
 
-    def replace(self, uid: str, interests: Iterable[Ask]) -> None:
-        self.interests = set(interests)
+    def replace(self, uid: str, asks: Iterable[Ask]) -> None:
+        self.asks = set(asks)
 
     def set_behind(self, uid: str, is_behind: bool) -> None:
         self.is_behind = is_behind
@@ -54,7 +54,7 @@ class Pair:
         version = self.held.version_of(A)
         return (
             version == self.profile.version
-            and self.told.interests == self.held.interests_of(A) == self.profile.interests
+            and self.told.asks == self.held.asks_of(A) == self.profile.asks
             and not self.told.is_behind
             and not self.held.is_behind(A)
         )
@@ -81,7 +81,7 @@ def test_a_member_that_does_not_know_our_life_is_behind() -> None:
     pair = Pair()
     (delta,) = pair.change("a")
     assert pair.held.take_delta(delta)
-    assert pair.held.interests_of(A) == pair.profile.interests
+    assert pair.held.asks_of(A) == pair.profile.asks
     assert pair.told.is_behind
     pair.held.take_delta(pair.profile.reminder(OURS - 1))
     assert pair.told.is_behind, "it means an earlier life"
@@ -143,7 +143,7 @@ def test_pages_that_are_not_what_they_say_are_not_taken(pair: Pair) -> None:
     pair.change("c")
     (page,) = pair.profile.pages(OURS)
     for forged in (
-        msgspec.structs.replace(page, interests=page.interests[1:]),
+        msgspec.structs.replace(page, asks=page.asks[1:]),
         msgspec.structs.replace(page, digest=page.digest ^ 1),
         msgspec.structs.replace(page, page=1, pages=1),
         msgspec.structs.replace(page, origin="f" * 32),
@@ -180,7 +180,7 @@ def test_what_was_there_is_not_added_again(pair: Pair) -> None:
     version = pair.profile.version
     after = ProfileVersion(LIFE, version.count + 1)
     twice = (ask_for("a"),)
-    digest = digest_of([*pair.profile.interests, *twice])
+    digest = digest_of([*pair.profile.asks, *twice])
     assert not pair.held.take_delta(ProfileDelta(A, version, after, twice, (), digest))
     assert pair.told.is_behind
 
@@ -208,7 +208,7 @@ def test_a_page_from_before_takes_nothing_back(pair: Pair) -> None:
 def test_another_life_of_the_member_begins_with_nothing(pair: Pair) -> None:
     (late,) = pair.change("c")
     pair.held.set_members({A: LIFE + 1})
-    assert not pair.told.interests
+    assert not pair.told.asks
     assert pair.told.is_behind
     assert not pair.held.take_delta(late), "told in the life before"
     pair.profile.renew(LIFE + 1)
@@ -234,14 +234,14 @@ def test_a_stranger_is_not_held() -> None:
 
 def test_who_is_gone_takes_its_profile_along(pair: Pair) -> None:
     pair.held.set_members({})
-    assert not pair.told.interests
+    assert not pair.told.asks
     assert pair.held.rows() == []
 
 
 def test_nothing_counts_for_a_broker_that_was_away(pair: Pair) -> None:
     pair.held.forget(OURS + 1)
     assert pair.told.is_behind
-    assert not pair.told.interests
+    assert not pair.told.asks
     pair.held.take_delta(pair.profile.statement(OURS))
     assert pair.told.is_behind, "said to its life before"
     pair.held.take_delta(pair.profile.statement(OURS + 1))
@@ -255,5 +255,5 @@ def test_bounds(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     for delta in early:
         pair.held.take_delta(delta)
     assert len(pair.held._held[A].early) == 3
-    assert not pair.held.take_page(pair.profile.pages(OURS)[0]), "eleven interests"
+    assert not pair.held.take_page(pair.profile.pages(OURS)[0]), "eleven asks"
     assert pair.told.is_behind, "who tells too much counts as interested in everything"

@@ -68,11 +68,11 @@ def test_a_cluster_that_is_all_of_the_overlay_needs_no_gate() -> None:
 def part(
     number: int, health: SecureHealth, *to: int, wants: bool = True, link_class: LinkClass = SECURE
 ) -> tuple[int, UnitStatement]:
-    interests = (ask_for("t", None if wants else NORMAL),)
+    asks = (ask_for("t", None if wants else NORMAL),)
     edges = tuple(UnitEdge(node, link_class, 0, 1) for node in to)
     version = RowVersion(1, 1, "a" * 32)
     lo = 100 * number
-    statement = UnitStatement(1, lo, lo + 100, version, interests, edges, health)
+    statement = UnitStatement(1, lo, lo + 100, version, asks, edges, health)
     return node_at(1, number), statement
 
 
@@ -111,6 +111,6 @@ def test_a_unit_that_holds_no_identity_wants_no_secure_event() -> None:
     changes = statements.health_changes
     later = RowVersion(1, 2, "a" * 32)
     _, again = part(3, WHOLE)
-    assert statements.take(UnitStatement(1, 300, 400, later, again.interests, (), WHOLE))
+    assert statements.take(UnitStatement(1, 300, 400, later, again.asks, (), WHOLE))
     assert statements.in_health(BROKEN) == 0
     assert statements.health_changes == changes + 1

@@ -26,8 +26,8 @@ NODES = Nodes({1: 64, 2: 128, 3: 192}, {NEXT: Arc(100, 200), FAR: Arc(1000, 0)})
 
 
 def said(lo: int, hi: int, *filters: str, level: int = 1, version: int = 1) -> UnitStatement:
-    interests = tuple(ask_for(text) for text in filters)
-    return UnitStatement(level, lo, hi, RowVersion(1, version, "a" * 32), interests, ())
+    asks = tuple(ask_for(text) for text in filters)
+    return UnitStatement(level, lo, hi, RowVersion(1, version, "a" * 32), asks, ())
 
 
 def known() -> Statements:

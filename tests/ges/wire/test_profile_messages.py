@@ -35,7 +35,7 @@ def test_a_message_arrives_as_it_was_sent(kind: type[Message]) -> None:
 
 
 @pytest.mark.parametrize(
-    "interest",
+    "ask",
     [
         [1, "a", 0, None],
         [1, "a", 8, None],
@@ -45,9 +45,9 @@ def test_a_message_arrives_as_it_was_sent(kind: type[Message]) -> None:
     ],
     ids=["no class", "an unknown class", "too long", "no group", "no kind of filter"],
 )
-def test_what_is_no_interest_is_refused(interest: list[object]) -> None:
+def test_what_is_no_ask_is_refused(ask: list[object]) -> None:
     version = [1, 1]
-    body = ["ProfileDelta", "a" * 32, version, version, [interest], [], 0, 0]
+    body = ["ProfileDelta", "a" * 32, version, version, [ask], [], 0, 0]
     with pytest.raises(CodecError):
         CODEC.decode(msgspec.msgpack.encode(body))
 
