@@ -1,10 +1,9 @@
 """The profiles of a cluster, at one broker: tells its own, holds those of all others.
 
 For example, a client here subscribes to ``a/b``. All members are told the change, each says that it
-has taken it, and then the subscription is *active*. What is to be sent is returned, as
-:class:`TellAll` (to every member, by the way in which all are told things) and :class:`SendTo` (one
-member). Either may be lost, come twice or come late. All are told again which version holds until
-each member has taken it, and a member that is behind asks for the profile.
+has taken it, and then the subscription is *active*. Any message may be lost, come twice or come
+late. This broker tells all again which version holds until each member has taken it, and a member
+that is behind asks for the profile.
 
 Members compare digests of all that they hold (:mod:`ges.telling.shared`). Where these differ, one
 learns from the other which versions hold, and asks the broker whose profile it is.
@@ -13,22 +12,20 @@ learns from the other which versions hold, and asks the broker whose profile it 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping
 from typing import Generic, TypeVar
 
-from ges.profiles.activity import Active, Activity
+from ges.profiles.activity import Activity
 from ges.profiles.held import MemberProfiles, row_version
 from ges.profiles.index import ProfileIndex
 from ges.profiles.profile import Profile
 from ges.profiles.taken import Acknowledgements, Pace
-from ges.telling.shared import is_later as is_later_row
-from ges.telling.shared import mark_of
+from ges.telling.shared import SendTo, is_later, mark_of
 from ges.wire.asked import Ask
 from ges.wire.profile_messages import ProfileDelta, ProfilePage, ProfileTaken, ProfileVersion
 from ges.wire.telling_messages import HeldRow, Kind, RowsWanted
 from overlay.ids import Nanos, nanos
-from overlay.machine import Message
+from overlay.machine import Effect
 
 K = TypeVar("K", bound=Hashable)
 
@@ -37,36 +34,27 @@ ANSWER_NS = nanos(0.2)  #: one member gets all of our profile no more often
 REMIND_NS = nanos(5.0)  #: all are told which version holds, where some have not taken it
 
 
-@dataclass(frozen=True, slots=True)
-class TellAll:
-    """Tell all members this."""
-
-    message: ProfileDelta
-
-
-@dataclass(frozen=True, slots=True)
-class SendTo:
-    """Send one member this, whether it is linked or not."""
-
-    uid: str
-    message: Message
-
-
-Act = TellAll | SendTo
+#: Tells all members a change, or which version holds.
+TellAll = Callable[[ProfileDelta, Nanos], list[Effect]]
 
 
 class ProfileExchange(Generic[K]):
     """What this broker tells of its profile, and holds of those of others.
 
-    Subscriptions have keys, by which :class:`~ges.profiles.activity.Active` names them.
+    Subscriptions have keys, by which :meth:`take_active` names them.
     """
 
     def __init__(
         self,
         uid: str,
         incarnation: int,
+        send: SendTo,
+        tell_all: TellAll,
         profile: Profile | None = None,
     ) -> None:
+        self._send = send
+        self._tell_all = tell_all
+        self._active: list[K] = []  #: keys that nobody has taken yet
         self.counters: Counter[str] = Counter()
         self.profile = Profile(uid, incarnation) if profile is None else profile
         self.activity: Activity[K] = Activity(self.profile)
@@ -91,10 +79,10 @@ class ProfileExchange(Generic[K]):
     @property
     def digest(self) -> int:
         """63 bits that are equal, as good as surely, where two brokers hold the same profiles."""
-        return sum(map(mark_of, self.rows)) % 2**63
+        return sum(map(mark_of, self.held)) % 2**63
 
     @property
-    def rows(self) -> list[HeldRow]:
+    def held(self) -> list[HeldRow]:
         """Which version of each profile is held, that of this broker first."""
         return [HeldRow(self._uid, row_version(self.profile.version)), *self._held.rows()]
 
@@ -104,13 +92,18 @@ class ProfileExchange(Generic[K]):
         return self._asks
 
     @property
-    def held(self) -> MemberProfiles:
+    def others(self) -> MemberProfiles:
         """The profiles of the others."""
         return self._held
 
+    def take_active(self) -> list[K]:
+        """Return, once, the keys of the subscriptions that have become active in the cluster."""
+        active, self._active = self._active, []
+        return active
+
     # ── subscriptions ─────────────────────────────────────────────────────────────────────────
 
-    def subscribe(self, key: K, ask: Ask, now: Nanos) -> tuple[list[Act], list[Active[K]]]:
+    def subscribe(self, key: K, ask: Ask, now: Nanos) -> list[Effect]:
         """A client subscribes; the same key again replaces what it was for.
 
         Raises:
@@ -124,11 +117,11 @@ class ProfileExchange(Generic[K]):
         self.activity.wait(key, ask)
         return self._changed(now)
 
-    def unsubscribe(self, key: K, now: Nanos) -> tuple[list[Act], list[Active[K]]]:
+    def unsubscribe(self, key: K, now: Nanos) -> list[Effect]:
         """A client wants it no more."""
         ask = self._asks.pop(key, None)
         if ask is None:
-            return [], []
+            return []
         self.activity.forget(key)
         self.profile.remove(ask)
         return self._changed(now)
@@ -137,7 +130,7 @@ class ProfileExchange(Generic[K]):
 
     def set_members(
         self, slots: Mapping[str, int], incarnations: Mapping[str, int], now: Nanos
-    ) -> tuple[list[Act], list[Active[K]]]:
+    ) -> list[Effect]:
         """These are the members, this broker among them if it has a slot."""
         self._index.set_slots(slots)
         was_here, self._is_here = self._is_here, self._uid in incarnations
@@ -155,10 +148,10 @@ class ProfileExchange(Generic[K]):
         new = self._acks.set_members(others, count, is_here=was_here)
         if self._is_waiting:
             self._remind_at = self._remind_at or now + REMIND_NS
-        acts: list[Act] = [SendTo(uid, self.profile.statement(others[uid])) for uid in new]
-        return acts, self._advance()
+        self._advance()
+        return [e for uid in new for e in self._send(uid, self.profile.statement(others[uid]))]
 
-    def rejoined(self, incarnation: int, now: Nanos) -> tuple[list[Act], list[Active[K]]]:
+    def rejoined(self, incarnation: int, now: Nanos) -> list[Effect]:
         """This broker was away and is back, in another life: nobody has waited for it.
 
         Its members are to be set next.
@@ -174,39 +167,46 @@ class ProfileExchange(Generic[K]):
 
     # ── messages ──────────────────────────────────────────────────────────────────────────────
 
-    def on_delta(self, delta: ProfileDelta, now: Nanos) -> tuple[bool, list[Act]]:
-        """A member has told all, or us, of a change; says whether its version is taken.
-
-        Then whoever told it may be told so, by :meth:`on_taken` there.
-        """
+    def on_told(self, delta: ProfileDelta, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
+        """A member has told all, or us, of a change; says whether its version is taken."""
         is_taken = self._held.take_delta(delta)
-        acts = self._ask_if_behind(delta.origin, now)
+        effects = self._ask_if_behind(delta.origin, now)
         version = self._held.version_of(delta.origin)
         if is_taken and version is not None and (delta.life or version != delta.after):
             # Nobody gathers the answer to what one member was sent, and by what came early a later
             # version is taken than was asked for.
-            acts.append(SendTo(delta.origin, ProfileTaken(version)))
-        return is_taken, acts
+            effects += self._send(delta.origin, ProfileTaken(version))
+        return is_taken, effects
 
-    def on_taken(self, uid: str, version: ProfileVersion, now: Nanos) -> list[Active[K]]:
+    def on_delta(self, uid: str, delta: ProfileDelta, now: Nanos) -> list[Effect]:
+        """A member sends its profile, or says which version of that of another one holds."""
+        if uid == delta.origin:
+            return self.on_told(delta, uid, now)[1]
+        if delta.before != delta.after:
+            return []
+        was_behind = self._held.is_behind(delta.origin)
+        effects = self.on_told(delta, uid, now)[1]
+        self.counters["profiles_repaired"] += self._held.is_behind(delta.origin) and not was_behind
+        return effects
+
+    def on_taken(self, uid: str, version: ProfileVersion) -> None:
         """A member holds that version of our profile."""
         own = self.profile.version
-        if version.epoch != own.epoch or version.count > own.count:
-            return []
-        self._acks.note_taken(uid, version.count)
-        return self._advance()
+        if version.epoch == own.epoch and version.count <= own.count:
+            self._acks.note_taken(uid, version.count)
+            self._advance()
 
-    def on_page(self, page: ProfilePage, now: Nanos) -> list[Act]:
+    def on_page(self, page: ProfilePage, now: Nanos) -> list[Effect]:
         """A member sends a part of its profile."""
         if not self._held.take_page(page):
             return []
         version = self._held.version_of(page.origin)
-        acts = self._ask_if_behind(page.origin, now)
-        return [*acts, SendTo(page.origin, ProfileTaken(version))] if version else acts
+        effects = self._ask_if_behind(page.origin, now)
+        return effects + (self._send(page.origin, ProfileTaken(version)) if version else [])
 
     # ── comparing ─────────────────────────────────────────────────────────────────────────────
 
-    def answer(self, uid: str, wanted: RowsWanted, now: Nanos) -> tuple[list[Act], bool]:
+    def answer(self, uid: str, wanted: RowsWanted, now: Nanos) -> tuple[list[Effect], bool]:
         """Send a member what it lacks; says whether it holds what is out of date here.
 
         It gets the profile of this broker. Of others it learns which version holds, and asks them.
@@ -214,37 +214,31 @@ class ProfileExchange(Generic[K]):
         if uid not in self._held.members:
             return [], False
         theirs = {row.key: row.version for row in wanted.held}
-        acts: list[Act] = []
+        effects: list[Effect] = []
         is_behind = False
-        for row in self.rows:
+        for row in self.held:
             other = theirs.pop(row.key, None)
             if wanted.key not in ("", row.key) or row.key == uid:
                 continue
-            if other is None or is_later_row(row.version, other):
+            if other is None or is_later(row.version, other):
                 if row.key == self._uid:
-                    acts += self._pages(uid, now)
+                    effects += self._pages(uid, now)
                 elif (hint := self._held.hint(row.key)) is not None:
-                    acts.append(SendTo(uid, hint))
-            is_behind |= other is not None and is_later_row(other, row.version)
-        return acts, is_behind or any(key in self._held.members for key in theirs)
-
-    def on_hint(self, hint: ProfileDelta, now: Nanos) -> list[Act]:
-        """A member says which version of the profile of another one holds."""
-        acts = self.on_delta(hint, now)[1] if hint.before == hint.after else []
-        self.counters["profiles_repaired"] += bool(acts)
-        return acts
+                    effects += self._send(uid, hint)
+            is_behind |= other is not None and is_later(other, row.version)
+        return effects, is_behind or any(key in self._held.members for key in theirs)
 
     # ── time ──────────────────────────────────────────────────────────────────────────────────
 
-    def handle_timers(self, now: Nanos) -> tuple[list[Act], list[Active[K]]]:
+    def handle_timers(self, now: Nanos) -> list[Effect]:
         """Tell what has changed, or which version holds if somebody has not taken it."""
-        acts, active = self._changed(now)
+        effects = self._changed(now)
         if self._remind_at is not None and self._remind_at <= now:
             self._remind_at = None
             if self._is_waiting:
-                acts.append(TellAll(self.profile.reminder(0)))
+                effects += self._tell_all(self.profile.reminder(0), now)
                 self._remind_at = now + REMIND_NS
-        return acts, active
+        return effects
 
     def next_deadline(self) -> Nanos | None:
         """Return when :meth:`handle_timers` has something to do, or None."""
@@ -255,19 +249,21 @@ class ProfileExchange(Generic[K]):
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
-    def _changed(self, now: Nanos) -> tuple[list[Act], list[Active[K]]]:
+    def _changed(self, now: Nanos) -> list[Effect]:
         """Tell what has changed in the profile, if it is time to."""
-        acts: list[Act] = []
+        effects: list[Effect] = []
         if self.profile.has_changed and (not self._held.members or self._pace.due() <= now):
             deltas = self.profile.cut()
             self.activity.note_cut()
             for delta in deltas:
                 self._index.change(self._uid, delta.added, delta.removed)
             if deltas and self._held.members:
-                acts += [TellAll(delta) for delta in deltas]
+                for delta in deltas:
+                    effects += self._tell_all(delta, now)
                 self._pace.spend(now)
                 self._remind_at = self._remind_at or now + REMIND_NS
-        return acts, self._advance()
+        self._advance()
+        return effects
 
     @property
     def _is_waiting(self) -> bool:
@@ -275,23 +271,23 @@ class ProfileExchange(Generic[K]):
         count = self.profile.version.count
         return self._acks.floor(count) < count
 
-    def _advance(self) -> list[Active[K]]:
-        if not self._is_here:
-            return []  # nobody knows this broker, or it does not know who does
-        return self.activity.advance(self._acks.floor(self.profile.version.count))
+    def _advance(self) -> None:
+        if self._is_here:  # else nobody knows this broker, or it does not know who does
+            self._active += self.activity.advance(self._acks.floor(self.profile.version.count))
 
-    def _ask_if_behind(self, uid: str, now: Nanos) -> list[Act]:
+    def _ask_if_behind(self, uid: str, now: Nanos) -> list[Effect]:
         """Ask a member for its profile, if what is held of it is out of date."""
         at = self._asked.get(uid)
         if not self._held.is_behind(uid) or (at is not None and now < at + ASK_NS):
             return []
         self._asked[uid] = now
-        return [SendTo(uid, RowsWanted(Kind.PROFILES, (), key=uid))]
+        return self._send(uid, RowsWanted(Kind.PROFILES, (), key=uid))
 
-    def _pages(self, uid: str, now: Nanos) -> list[Act]:
+    def _pages(self, uid: str, now: Nanos) -> list[Effect]:
         """Send a member all of this broker's profile."""
         last = self._answered.get(uid)
         if last is not None and now - last < ANSWER_NS:
             return []
         self._answered[uid] = now
-        return [SendTo(uid, page) for page in self.profile.pages(self._acks.life_of(uid))]
+        pages = self.profile.pages(self._acks.life_of(uid))
+        return [effect for page in pages for effect in self._send(uid, page)]

@@ -8,19 +8,17 @@ member, how all are told something (:mod:`ges.telling.spread`), how one member i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from ges.profiles.activity import Active
-from ges.profiles.exchange import Act, ProfileExchange, TellAll
+from ges.profiles.exchange import ProfileExchange
 from ges.profiles.index import ProfileIndex
 from ges.telling.part import CommandHandler, MessageHandler, Part, RingView
 from ges.telling.post import Post
 from ges.units.units_part import UnitsPart
 from ges.wire.asked import Ask
 from ges.wire.profile_messages import ProfileDelta, ProfilePage, ProfileTaken
-from ges.wire.telling_messages import HeldRow, Kind, RowsWanted
+from ges.wire.telling_messages import Kind
 from overlay.ids import Nanos, nanos
 from overlay.machine import Command, Effect, Message
 from overlay.multigraph.weights import LinkKey
@@ -51,13 +49,14 @@ class ProfilesPart(Part):
         self._units = units
         self._post = post
         self._life = ring.peer.incarnation
-        self.exchange: ProfileExchange[Any] = ProfileExchange(ring.peer.uid, self._life)
+        self.exchange: ProfileExchange[Hashable] = ProfileExchange(
+            ring.peer.uid, self._life, post.send, self._tell_all
+        )
         self._members: dict[str, int] = {}
         self._members_changes = 0
         self._slot: int | None = None
-        self._active: list[Hashable] = []  #: keys that nobody has taken yet
-        units.spread.register(Kind.PROFILES, ProfileDelta, self._on_told)
-        units.sharing.compare(Kind.PROFILES, self, post.send, stays=STAYS_NS)
+        units.spread.register(Kind.PROFILES, ProfileDelta, self.exchange.on_told)
+        units.sharing.compare(Kind.PROFILES, self.exchange, post.send, stays=STAYS_NS)
 
     # ── what others see ───────────────────────────────────────────────────────────────────────
 
@@ -80,24 +79,13 @@ class ProfilesPart(Part):
         return self.exchange.profile.why_full(ask)
 
     @property
-    def digest(self) -> int:
-        """63 bits that are equal where two members hold the same profiles."""
-        return self.exchange.digest
-
-    @property
-    def held(self) -> list[HeldRow]:
-        """Which version of each profile is held."""
-        return self.exchange.rows
-
-    @property
     def counters(self) -> Counter[str]:
         """What has befallen this broker so far."""
         return self.exchange.counters + self.exchange.profile.counters
 
     def take_active(self) -> list[Hashable]:
         """Return, once, the keys of the subscriptions that have become active in the cluster."""
-        active, self._active = self._active, []
-        return active
+        return self.exchange.take_active()
 
     # ── as a part ─────────────────────────────────────────────────────────────────────────────
 
@@ -120,16 +108,11 @@ class ProfilesPart(Part):
         due = self.exchange.next_deadline()
         if due is None or due > now:
             return []
-        return self._do(*self.exchange.handle_timers(now), now)
+        return self.exchange.handle_timers(now)
 
     def next_deadline(self) -> Nanos | None:
         """Return when something is due next, or None."""
         return self.exchange.next_deadline()
-
-    def answer(self, uid: str, wanted: RowsWanted, now: Nanos) -> tuple[list[Effect], bool]:
-        """Send a member what it lacks; see :class:`ges.telling.shared.Held`."""
-        acts, is_behind = self.exchange.answer(uid, wanted, now)
-        return self._act(acts, now), is_behind
 
     def settle(self, now: Nanos) -> list[Effect]:
         """Follow the table of members, and this broker's own life."""
@@ -141,64 +124,43 @@ class ProfilesPart(Part):
         self._members_changes, self._slot, self._life = units.changes, slot, life
         effects: list[Effect] = []
         if is_reborn:
-            effects += self._do(*self.exchange.rejoined(life, now), now)
+            effects += self.exchange.rejoined(life, now)
         rows = units.members
         lives = {uid: row.member.incarnation for uid, row in rows.items()}
         if slot is None:
             lives.pop(self._ring.peer.uid, None)
         slots = {uid: row.slot for uid, row in rows.items()}
-        effects += self._do(*self.exchange.set_members(slots, lives, now), now)
-        return effects
+        return effects + self.exchange.set_members(slots, lives, now)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _on_client_wants(self, wanted: Wanted, now: Nanos) -> list[Effect]:
-        return self._do(*self.exchange.subscribe(wanted.key, wanted.ask, now), now)
+        return self.exchange.subscribe(wanted.key, wanted.ask, now)
 
     def _on_client_leaves(self, unwanted: Unwanted, now: Nanos) -> list[Effect]:
         effects: list[Effect] = []
         for key in unwanted.keys:
-            effects += self._do(*self.exchange.unsubscribe(key, now), now)
+            effects += self.exchange.unsubscribe(key, now)
         return effects
-
-    def _on_told(self, delta: ProfileDelta, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
-        is_taken, acts = self.exchange.on_delta(delta, now)
-        return is_taken, self._act(acts, now)
 
     def _on_delta(self, key: LinkKey, delta: ProfileDelta, now: Nanos) -> list[Effect]:
-        if key[0] != delta.origin:
-            return self._act(self.exchange.on_hint(delta, now), now)
-        return self._act(self.exchange.on_delta(delta, now)[1], now)
+        return self.exchange.on_delta(key[0], delta, now)
 
     def _on_taken(self, key: LinkKey, taken: ProfileTaken, now: Nanos) -> list[Effect]:
-        return self._do([], self.exchange.on_taken(key[0], taken.version, now), now)
+        self.exchange.on_taken(key[0], taken.version)
+        return []
 
     def _on_page(self, key: LinkKey, page: ProfilePage, now: Nanos) -> list[Effect]:
-        return self._act(self.exchange.on_page(page, now), now)
-
-    def _do(self, acts: list[Act], active: Iterable[Active[Any]], now: Nanos) -> list[Effect]:
-        for each in active:
-            self._active += each.keys
-        return self._act(acts, now)
-
-    def _act(self, acts: Iterable[Act], now: Nanos) -> list[Effect]:
-        effects: list[Effect] = []
-        for act in acts:
-            if isinstance(act, TellAll):
-                effects += self._tell_all(act.message, now)
-            else:
-                effects += self._post.send(act.uid, act.message)
-        return effects
+        return self.exchange.on_page(page, now)
 
     def _tell_all(self, delta: ProfileDelta, now: Nanos) -> list[Effect]:
         told = [uid for uid in self._units.members if uid != self._ring.peer.uid]
 
         def on_done(missing: frozenset[str], now: Nanos) -> list[Effect]:
-            active: list[Active[Any]] = []
             for uid in told:
                 if uid not in missing:
-                    active += self.exchange.on_taken(uid, delta.after, now)
-            return self._do([], active, now)
+                    self.exchange.on_taken(uid, delta.after)
+            return []
 
         self._units.comparison.touch(now)
         return self._units.spread.tell(Kind.PROFILES, delta, now, on_done)

@@ -7,7 +7,6 @@ from collections import Counter
 import pytest
 
 from ges.matching.asks import ask_for
-from ges.profiles.exchange import ProfileExchange, SendTo, TellAll
 from ges.wire.matter import Matter
 from ges.wire.profile_messages import (
     ProfileDelta,
@@ -45,11 +44,13 @@ def test_alone_a_subscription_is_active_at_once() -> None:
 
 def test_before_it_is_a_member_nothing_is_active() -> None:
     """Nobody sends to a broker that has no slot."""
-    exchange: ProfileExchange[int] = ProfileExchange(A, 1)
-    _, active = exchange.subscribe(1, ask_for("a"), 0)
-    assert not active
-    _, active = exchange.set_members({A: 0}, {A: 1}, 0)
-    assert [fact.keys for fact in active] == [(1,)]
+    cluster = cluster_of(A)
+    exchange = cluster.brokers[A].exchange
+    exchange.set_members({}, {}, 0)
+    exchange.subscribe(1, ask_for("a"), 0)
+    assert exchange.take_active() == []
+    exchange.set_members({A: 0}, {A: 1}, 0)
+    assert exchange.take_active() == [1]
 
 
 def test_active_when_all_have_taken_it_and_not_before() -> None:
@@ -200,19 +201,22 @@ def test_a_lost_question_is_asked_again_once_others_say_which_version_holds() ->
 
 
 def test_all_of_a_profile_goes_to_members_alone_and_not_too_often() -> None:
-    exchange = cluster_of(A, B).brokers[A].exchange
+    cluster = cluster_of(A, B)
+    exchange = cluster.brokers[A].exchange
     now, wanted = 10**12, RowsWanted(Kind.PROFILES, (), key=A)
-    assert exchange.answer(C, wanted, now) == ([], False)
-    [page], _ = exchange.answer(B, wanted, now)
-    assert isinstance(page, SendTo)
-    assert isinstance(page.message, ProfilePage)
-    assert exchange.answer(B, wanted, now + 100 * MILLISECOND) == ([], False)
-    assert len(exchange.answer(B, wanted, now + 200 * MILLISECOND)[0]) == 1
+    exchange.answer(C, wanted, now)
+    assert not cluster.under_way
+    exchange.answer(B, wanted, now)
+    assert kinds(cluster) == {"ProfilePage": 1}
+    exchange.answer(B, wanted, now + 100 * MILLISECOND)
+    assert kinds(cluster) == {"ProfilePage": 1}
+    exchange.answer(B, wanted, now + 200 * MILLISECOND)
+    assert kinds(cluster) == {"ProfilePage": 2}
 
 
 def test_what_is_taken_of_another_life_or_of_no_version_makes_nothing_active() -> None:
     cluster = cluster_of(A, B)
-    cluster.subscribe(A, "a")
+    key = cluster.subscribe(A, "a")
     exchange = cluster.brokers[A].exchange
     own = exchange.profile.version
     for version in (
@@ -220,23 +224,27 @@ def test_what_is_taken_of_another_life_or_of_no_version_makes_nothing_active() -
         ProfileVersion(own.epoch, own.count + 1),
         ProfileVersion(own.epoch, own.count - 1),
     ):
-        assert exchange.on_taken(B, version, cluster.now) == []
-    assert exchange.on_taken(C, own, cluster.now) == []
-    assert exchange.on_taken(B, own, cluster.now)
+        exchange.on_taken(B, version)
+    exchange.on_taken(C, own)
+    assert exchange.take_active() == []
+    exchange.on_taken(B, own)
+    assert exchange.take_active() == [key]
 
 
 def test_one_that_was_gone_in_the_same_life_is_waited_for() -> None:
     """It may hold what it was told before, and count as told what it was not."""
     cluster = cluster_of(A, B)
     exchange = cluster.brokers[A].exchange
+    later = cluster.now + 10**9
     exchange.set_members({A: 0}, {A: 1}, cluster.now)
-    _, active = exchange.subscribe(91, ask_for("a"), cluster.now + 10**9)
-    assert active, "it is gone"
-    acts, _ = exchange.set_members({A: 0, B: 1}, {A: 1, B: 1}, cluster.now + 10**9)
-    assert [act.uid for act in acts if isinstance(act, SendTo)] == [B]
-    _, active = exchange.subscribe(92, ask_for("a"), cluster.now + 10**9)
-    assert not active
-    assert exchange.on_taken(B, exchange.profile.version, cluster.now + 10**9)
+    exchange.subscribe(91, ask_for("a"), later)
+    assert exchange.take_active() == [91], "it is gone"
+    exchange.set_members({A: 0, B: 1}, {A: 1, B: 1}, later)
+    assert [target for _, target, _ in cluster.under_way] == [B]
+    exchange.subscribe(92, ask_for("a"), later)
+    assert exchange.take_active() == []
+    exchange.on_taken(B, exchange.profile.version)
+    assert exchange.take_active() == [92]
 
 
 def test_the_same_key_again_replaces() -> None:
@@ -246,7 +254,7 @@ def test_the_same_key_again_replaces() -> None:
     exchange.subscribe(7, ask_for("b"), 0)
     assert exchange.profile.asks == {ask_for("b")}
     exchange.unsubscribe(7, 0)
-    assert exchange.unsubscribe(7, 0) == ([], [])
+    exchange.unsubscribe(7, 0)
     assert not exchange.profile.asks
 
 
@@ -265,7 +273,7 @@ def test_a_change_that_was_missed_is_found_by_comparing() -> None:
     cluster.compare(B, C)  # B holds the later version, and it is B that asks
     assert kinds(cluster) == {"RowsWanted": 1}
     cluster.deliver_all()
-    assert old.held.version_of(A) == ProfileVersion(1, 1)
+    assert old.others.version_of(A) == ProfileVersion(1, 1)
     assert old.counters["profiles_repaired"] == 1
     assert cluster.brokers[B].exchange.counters["profiles_repaired"] == 0
     cluster.check_nothing_is_missed()
@@ -289,15 +297,16 @@ def test_no_other_member_changes_what_is_held_of_one() -> None:
     cluster.subscribe(A, "a")
     cluster.deliver_all()
     exchange = cluster.brokers[B].exchange
-    before, version = exchange.rows, ProfileVersion(1, 1)
+    before, version = exchange.held, ProfileVersion(1, 1)
     forged = ProfileDelta(A, version, ProfileVersion(1, 2), (ask_for("x"),), (), 1)
-    assert exchange.on_hint(forged, cluster.now) == []
-    assert exchange.rows == before
+    exchange.on_delta(C, forged, cluster.now)
+    assert exchange.held == before
+    assert not cluster.under_way
 
 
 def test_what_somebody_holds_of_a_stranger_is_of_no_account() -> None:
     exchange = cluster_of(A, B).brokers[A].exchange
-    rows = (*exchange.rows, HeldRow(C, RowVersion(1, 99, "")))
+    rows = (*exchange.held, HeldRow(C, RowVersion(1, 99, "")))
     assert exchange.answer(B, RowsWanted(Kind.PROFILES, rows), 0) == ([], False)
 
 
@@ -324,8 +333,9 @@ def test_there_is_a_deadline_while_there_is_something_to_do(uids: tuple[str, ...
         due = exchange.next_deadline()
         assert due is not None
         assert due - cluster.now <= 20 * MILLISECOND
-        acts, _ = exchange.handle_timers(due)
-        assert [type(act) for act in acts] == [TellAll]
+        cluster.under_way.clear()
+        exchange.handle_timers(due)
+        assert kinds(cluster) == {"ProfileDelta": 1}
 
 
 def test_a_large_profile_goes_to_a_newcomer_in_pages() -> None:
