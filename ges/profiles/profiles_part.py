@@ -15,6 +15,7 @@ from ges.profiles.exchange import ProfileExchange
 from ges.profiles.index import ProfileIndex
 from ges.telling.part import CommandHandler, MessageHandler, Part, RingView
 from ges.telling.post import Post
+from ges.telling.shared import Asking
 from ges.units.units_part import UnitsPart
 from ges.wire.asked import Ask
 from ges.wire.profile_messages import ProfileDelta, ProfilePage, ProfileTaken
@@ -56,7 +57,8 @@ class ProfilesPart(Part):
         self._members_changes = 0
         self._slot: int | None = None
         units.spread.register(Kind.PROFILES, ProfileDelta, self.exchange.on_told)
-        units.sharing.compare(Kind.PROFILES, self.exchange, post.send, stays=STAYS_NS)
+        asking = Asking(Kind.PROFILES, self.exchange, post.send, stays=STAYS_NS)
+        units.sharing.compare(asking)
 
     # ── what others see ───────────────────────────────────────────────────────────────────────
 

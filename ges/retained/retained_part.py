@@ -18,6 +18,7 @@ from ges.gateways.gateways_part import GatewaysPart
 from ges.retained.values import BUCKETS, RetainedValues
 from ges.telling.part import Part
 from ges.telling.post import Post
+from ges.telling.shared import Asking
 from ges.units.units_part import UnitsPart
 from ges.wire.telling_messages import HeldRow, Kind, RowsWanted, RowVersion
 from overlay.ids import LinkClass, Nanos, nanos
@@ -42,11 +43,11 @@ class RetainedPart(Part):
     def __init__(self, units: UnitsPart, gateways: GatewaysPart, post: Post) -> None:
         self.values = RetainedValues()
         self._gateways = gateways
-        pauses, share = (AGAIN_NS, LONGEST_NS), units.sharing.compare
-        plain, secure = (_Compared(self.values, secure=each) for each in (False, True))
-        share(Kind.RETAINED, plain, post.send, pauses=pauses)
-        kind = Kind.SECURE_RETAINED
-        share(kind, secure, post.send, concerns=self._is_reached, pauses=pauses)
+        for kind, secure in ((Kind.RETAINED, False), (Kind.SECURE_RETAINED, True)):
+            held = _Compared(self.values, secure=secure)
+            concerns = self._is_reached if secure else None
+            pauses = AGAIN_NS, LONGEST_NS
+            units.sharing.compare(Asking(kind, held, post.send, concerns=concerns, pauses=pauses))
 
     def _is_reached(self, uid: str) -> bool:
         """Say whether secure links lead to a member."""

@@ -166,37 +166,17 @@ class Sharing:
         self.comparison = Comparison(around.peer.uid, arc)
         self._asking: dict[int, Asking] = {}
 
-    def answer(
-        self,
-        kind: int,
-        held: Held,
-        send: SendTo = send_linked,
-        concerns: Callable[[str], bool] | None = None,
-        pauses: tuple[Nanos, Nanos] = (PULL_NS, PULL_NS),
-        stays: Nanos = 0,
-    ) -> Asking:
-        """Answer questions for what is held of a kind; return what asks others for it."""
-        asking = self._asking[kind] = Asking(kind, held, send, concerns, pauses, stays)
-        return asking
+    def answer(self, asking: Asking) -> None:
+        """Answer questions for what is held of a kind."""
+        self._asking[asking.kind] = asking
 
-    def compare(
-        self,
-        kind: int,
-        held: Held,
-        send: SendTo = send_linked,
-        *,
-        arc: Callable[[], Arc] | None = None,
-        concerns: Callable[[str], bool] | None = None,
-        pauses: tuple[Nanos, Nanos] = (PULL_NS, PULL_NS),
-        stays: Nanos = 0,
-    ) -> Asking:
-        """Compare what is held of a kind from now on, and ask where it differs.
+    def compare(self, asking: Asking, arc: Callable[[], Arc] | None = None) -> None:
+        """Compare what is held of a kind as well, and ask where it differs.
 
-        ``arc``, ``concerns``: see :meth:`ges.telling.comparison.Comparison.register`.
+        ``arc``: see :meth:`ges.telling.comparison.Comparison.register`.
         """
-        asking = self.answer(kind, held, send, concerns, pauses, stays)
-        self.comparison.register(kind, asking, concerns, arc)
-        return asking
+        self.answer(asking)
+        self.comparison.register(asking.kind, asking, asking.concerns, arc)
 
     def on_wanted(self, uid: str, wanted: RowsWanted, now: Nanos) -> list[Effect]:
         """Another broker asks for rows."""
@@ -230,19 +210,21 @@ class Asking:
         self,
         kind: int,
         held: Held,
-        send: SendTo,
-        concerns: Callable[[str], bool] | None,
-        pauses: tuple[Nanos, Nanos],
-        stays: Nanos,
+        send: SendTo = send_linked,
+        *,
+        concerns: Callable[[str], bool] | None = None,
+        pauses: tuple[Nanos, Nanos] = (PULL_NS, PULL_NS),
+        stays: Nanos = 0,
     ) -> None:
-        """``pauses``: from one question in vain to the next; doubled from the first to the last.
+        """``concerns``: who holds that kind at all.
 
+        ``pauses``: from one question in vain to the next; doubled from the first to the last.
         ``stays``: a difference is asked for that is seen again within this; 0: that is seen once.
         """
-        self._kind = kind
+        self.kind = kind
+        self.concerns = concerns
         self._held = held
         self._send = send
-        self._concerns = concerns or _concerns_all
         self._first, self._longest = pauses
         self._stays = stays
         self._differed: dict[str, Nanos] = {}  #: who held something else, and since when
@@ -284,11 +266,11 @@ class Asking:
 
     def ask(self, uid: str, *, is_answer: bool = False) -> list[Effect]:
         """Ask a broker now, whenever another was asked."""
-        return self._send(uid, RowsWanted(self._kind, tuple(self._held.held), is_answer))
+        return self._send(uid, RowsWanted(self.kind, tuple(self._held.held), is_answer))
 
     def on_wanted(self, uid: str, wanted: RowsWanted, now: Nanos) -> list[Effect]:
         """Send what is wanted; ask back where the other broker holds something else."""
-        if not self._concerns(uid):
+        if self.concerns is not None and not self.concerns(uid):
             return []
         effects, is_behind = self._held.answer(uid, wanted, now)
         if is_behind and not wanted.is_answer:
@@ -317,7 +299,9 @@ class SharedTable(Generic[R]):
         self._on_news = on_news
         self._send = send
         sharing.spread.register(kind, row, self._on_row)
-        self.ask = sharing.compare(kind, self, send, arc=arc).ask
+        asking = Asking(kind, self, send)
+        sharing.compare(asking, arc)
+        self.ask = asking.ask
 
     @property
     def digest(self) -> int:
@@ -369,7 +353,3 @@ def pack_rows(rows: Iterable[tuple[int, msgspec.Struct]]) -> list[Rows]:
         parts[-1].append(Row(kind, content))
         room -= size
     return [Rows(_encode(part)) for part in parts]
-
-
-def _concerns_all(uid: str) -> bool:
-    return True

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from ges.telling.arcs import Arc
 from ges.telling.part import MessageHandler, Part, earliest
-from ges.telling.shared import Sharing
+from ges.telling.shared import Asking, Sharing
 from ges.telling.spread import Surroundings
 from ges.units.address import Address, in_cluster
 from ges.units.contexts import Contexts
@@ -77,7 +77,8 @@ class UnitsPart(Part):
         self.sharing = Sharing(self._view, lambda: self._table.arc)
         self.spread, self.comparison = self.sharing.spread, self.sharing.comparison
         telling = self.spread, self.comparison
-        asking = self.sharing.answer(Kind.TABLES, WholeTables(self._all_tables))
+        asking = Asking(Kind.TABLES, WholeTables(self._all_tables))
+        self.sharing.answer(asking)
         self._steward = Steward(self._view, self._table, self.spread)
         self._membership = Membership(
             self._view, self._table, self._steward, *telling, asking.on_differs

@@ -9,7 +9,7 @@ from ges.matching.asks import ask_for
 from ges.profiles.exchange import ProfileExchange
 from ges.profiles.profile import Profile
 from ges.profiles.profiles_part import STAYS_NS
-from ges.telling.shared import PULL_NS, Asking
+from ges.telling.shared import Asking
 from ges.wire.asked import CLASS_BITS, Ask
 from ges.wire.matter import Matter
 from ges.wire.profile_messages import ProfileDelta, ProfilePage, ProfileTaken
@@ -91,7 +91,7 @@ class Cluster:
             return []
 
         exchange: ProfileExchange[Key] = ProfileExchange(uid, life, send, tell_all, profile)
-        asking = Asking(Kind.PROFILES, exchange, send, None, (PULL_NS, PULL_NS), STAYS_NS)
+        asking = Asking(Kind.PROFILES, exchange, send, stays=STAYS_NS)
         broker = Broker(uid, life, exchange, asking)
         self.brokers[uid] = broker
         self._add(uid, life)

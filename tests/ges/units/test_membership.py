@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ges.telling.arcs import WHOLE
-from ges.telling.shared import PULL_NS, Sharing, pack_rows
+from ges.telling.shared import PULL_NS, Asking, Sharing, pack_rows
 from ges.units.membership import GRACE_NS, MAX_HOPS, REPORT_NS, Membership
 from ges.units.steward import BATCH_NS, MAX_WANTED, PATIENCE_NS, Steward
 from ges.units.table import TAKEOVER_EPOCHS, ClusterTable, version_of
@@ -57,7 +57,7 @@ class Broker:
         self.gone: set[str] = set()
         self.table = ClusterTable()
         sharing = Sharing(self, lambda: WHOLE)
-        self.asking = sharing.answer(Kind.TABLES, WholeTables(self.tables))
+        self.asking = Asking(Kind.TABLES, WholeTables(self.tables))
         self.steward = Steward(self, self.table, sharing.spread)
         told = sharing.spread, sharing.comparison, self.asking.on_differs
         self.membership = Membership(self, self.table, self.steward, *told)
