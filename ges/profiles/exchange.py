@@ -16,14 +16,14 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Generic, TypeVar
 
 from ges.profiles.activity import Activity
-from ges.profiles.held import MemberProfiles, row_version
+from ges.profiles.held import MemberProfiles
 from ges.profiles.index import ProfileIndex
 from ges.profiles.profile import Profile
 from ges.profiles.taken import Acknowledgements, Pace
 from ges.telling.shared import SendTo, is_later, mark_of
 from ges.wire.asked import Ask
-from ges.wire.profile_messages import ProfileDelta, ProfilePage, ProfileTaken, ProfileVersion
-from ges.wire.telling_messages import HeldRow, Kind, RowsWanted
+from ges.wire.profile_messages import ProfileDelta, ProfilePage, ProfileTaken
+from ges.wire.telling_messages import HeldRow, Kind, RowsWanted, RowVersion
 from overlay.ids import Nanos, nanos
 from overlay.machine import Effect
 
@@ -84,7 +84,7 @@ class ProfileExchange(Generic[K]):
     @property
     def held(self) -> list[HeldRow]:
         """Which version of each profile is held, that of this broker first."""
-        return [HeldRow(self._uid, row_version(self.profile.version)), *self._held.rows()]
+        return [HeldRow(self._uid, self.profile.version), *self._held.rows()]
 
     @property
     def asks_by_key(self) -> Mapping[K, Ask]:
@@ -189,7 +189,7 @@ class ProfileExchange(Generic[K]):
         self.counters["profiles_repaired"] += self._held.is_behind(delta.origin) and not was_behind
         return effects
 
-    def on_taken(self, uid: str, version: ProfileVersion) -> None:
+    def on_taken(self, uid: str, version: RowVersion) -> None:
         """A member holds that version of our profile."""
         own = self.profile.version
         if version.epoch == own.epoch and version.count <= own.count:

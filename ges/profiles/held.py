@@ -20,18 +20,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ges.matching.asks import add_marks, digest_of, mark_of
+from ges.telling.shared import is_later
 from ges.wire.asked import Ask
-from ges.wire.profile_messages import (
-    ProfileDelta,
-    ProfilePage,
-    ProfileVersion,
-)
+from ges.wire.profile_messages import ProfileDelta, ProfilePage
 from ges.wire.telling_messages import HeldRow, RowVersion
-from overlay.circular import is_after
 
 MAX_HELD = 32_768  #: asks of one member; who tells of more counts as interested in everything
 MAX_EARLY = 64  #: changes of one member that came before the one they build upon
-NOTHING = ProfileVersion(0, 0)
+NOTHING = RowVersion(0, 0)
 
 
 class Listener(Protocol):
@@ -52,13 +48,13 @@ class _Held:
     """What is held of one member."""
 
     incarnation: int
-    version: ProfileVersion | None = None  #: None: the member has told nothing yet
+    version: RowVersion | None = None  #: None: the member has told nothing yet
     digest: int = 0  #: of that version, as its member says
     asks: set[Ask] = field(default_factory=set)
-    newest: ProfileVersion = NOTHING  #: that the member has told of
+    newest: RowVersion = NOTHING  #: that the member has told of
     is_greeted: bool = False  #: the member knows that this broker is there, in its present life
     is_doubtful: bool = False  #: what is held has another digest than it should
-    early: dict[ProfileVersion, ProfileDelta] = field(default_factory=dict)  #: by version before
+    early: dict[RowVersion, ProfileDelta] = field(default_factory=dict)  #: by version before
     pages: dict[int, ProfilePage] = field(default_factory=dict)  #: of one version, not all yet
 
     @property
@@ -101,7 +97,7 @@ class MemberProfiles:
             self._listener.replace(uid, ())
             self._listener.set_behind(uid, True)
 
-    def version_of(self, uid: str) -> ProfileVersion | None:
+    def version_of(self, uid: str) -> RowVersion | None:
         """Return which version of a member's profile is held; None: none that counts."""
         held = self._held.get(uid)
         return None if held is None or held.is_doubtful else held.version
@@ -119,7 +115,7 @@ class MemberProfiles:
     def rows(self) -> list[HeldRow]:
         """Return which version of each profile is held of those that know of this broker."""
         return [
-            HeldRow(uid, row_version(held.version))
+            HeldRow(uid, held.version)
             for uid, held in sorted(self._held.items())
             if held.version is not None and held.is_greeted and not held.is_doubtful
         ]
@@ -183,7 +179,7 @@ class MemberProfiles:
         self._go_on(uid, held)
         return True
 
-    def _of(self, uid: str, version: ProfileVersion) -> _Held | None:
+    def _of(self, uid: str, version: RowVersion) -> _Held | None:
         """Return what is held of a member in the life that a version is of, or None."""
         held = self._held.get(uid)
         return held if held is not None and held.incarnation == version.epoch else None
@@ -230,7 +226,7 @@ class MemberProfiles:
         self,
         uid: str,
         held: _Held,
-        version: ProfileVersion,
+        version: RowVersion,
         digest: int,
         asks: set[Ask],
     ) -> None:
@@ -254,18 +250,6 @@ class MemberProfiles:
         self._listener.set_behind(uid, held.is_behind)
 
 
-def row_version(version: ProfileVersion) -> RowVersion:
-    """Return a version as members compare it."""
-    return RowVersion(version.epoch, version.count, "")
-
-
-def is_later(one: ProfileVersion, other: ProfileVersion) -> bool:
-    """Say whether a version of a member's profile is later than another one."""
-    if one.epoch != other.epoch:
-        return is_after(one.epoch, other.epoch)
-    return one.count > other.count
-
-
-def is_later_than(version: ProfileVersion, held: _Held) -> bool:
+def is_later_than(version: RowVersion, held: _Held) -> bool:
     """Say whether a version is later than the one that is held."""
     return held.version is None or is_later(version, held.version)

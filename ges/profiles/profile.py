@@ -18,12 +18,8 @@ from ges.matching.asks import add_marks, mark_of, order, size_of
 from ges.profiles.covering import CoverTree
 from ges.profiles.merging import merge
 from ges.wire.asked import Ask
-from ges.wire.profile_messages import (
-    MAX_ASKS_TOLD,
-    ProfileDelta,
-    ProfilePage,
-    ProfileVersion,
-)
+from ges.wire.profile_messages import MAX_ASKS_TOLD, ProfileDelta, ProfilePage
+from ges.wire.telling_messages import RowVersion
 
 MAX_ASKS = 16_384  #: of one broker; what is more is merged ...
 MAX_BYTES = 1024 * 1024  #: ... as is what takes more bytes
@@ -39,7 +35,7 @@ class Profile:
     ) -> None:
         """Begin without an ask, as version 0 of the broker's life ``epoch``."""
         self.counters: Counter[str] = Counter()
-        self.version = ProfileVersion(epoch, 0)  #: as cut last
+        self.version = RowVersion(epoch, 0)  #: as cut last
         self.digest = 0  #: of that version
         self._uid = uid
         self._limit, self._limit_bytes = limit, limit_bytes
@@ -138,7 +134,7 @@ class Profile:
     def renew(self, epoch: int) -> None:
         """This broker begins another life: what others held of the last one counts no more."""
         self._added, self._removed, self.digest = set(self._minimal), set(), 0
-        self.version = ProfileVersion(epoch, 0)
+        self.version = RowVersion(epoch, 0)
         self._fresh = list(self._since)
         self._since = dict.fromkeys(self._since)
 
@@ -152,7 +148,7 @@ class Profile:
         ]
         if self._added and self._removed and len(deltas) == 2 and _fit(self._added, self._removed):
             first, last = deltas
-            after = ProfileVersion(first.before.epoch, first.after.count)
+            after = RowVersion(first.before.epoch, first.after.count)
             deltas = [
                 ProfileDelta(self._uid, first.before, after, first.added, last.removed, last.digest)
             ]
@@ -169,7 +165,7 @@ class Profile:
         """Return what a newcomer in that life is told: all in one, or which version holds."""
         told = self.told
         if len(told) <= MAX_ASKS_TOLD and sum(map(size_of, told)) <= MESSAGE_BYTES:
-            nothing = ProfileVersion(self.version.epoch, 0)
+            nothing = RowVersion(self.version.epoch, 0)
             asks = tuple(sorted(told, key=order))
             return ProfileDelta(self._uid, nothing, self.version, asks, (), self.digest, life)
         return self.reminder(life)
@@ -188,7 +184,7 @@ class Profile:
 
     def _step(self, added: tuple[Ask, ...], removed: tuple[Ask, ...]) -> ProfileDelta:
         before = self.version
-        self.version = ProfileVersion(before.epoch, before.count + 1)
+        self.version = RowVersion(before.epoch, before.count + 1)
         for ask in added:
             self.digest = add_marks(self.digest, mark_of(ask))
         for ask in removed:

@@ -72,7 +72,7 @@ class _Compared:
     def held(self) -> list[HeldRow]:
         """The marks of the buckets in which there are values."""
         marks = enumerate(self._values.marks(secure=self._secure))
-        return [HeldRow(str(at), RowVersion(mark, 0, "")) for at, mark in marks if mark]
+        return [HeldRow(str(at), RowVersion(mark, 0)) for at, mark in marks if mark]
 
     def answer(self, uid: str, wanted: RowsWanted, now: Nanos) -> tuple[list[Effect], bool]:
         """Have the values sent of the buckets that differ; the other broker may have some, too."""

@@ -1,8 +1,10 @@
 """What brokers say to each other about what their clients want.
 
 A broker tells only its own profile, and nobody passes on that of another, but which version of it
-holds. So each message names the broker whose profile it is about. Texts in one message take less
-than 48 KiB together; its maker sees to that.
+holds. So each message names the broker whose profile it is about. The epoch of a version is the
+incarnation of that broker, and its count that of changes in that life: 0 is an empty profile.
+
+Texts in one message take less than 48 KiB together; its maker sees to that.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import Annotated
 import msgspec
 
 from ges.wire.asked import Ask
+from ges.wire.telling_messages import RowVersion
 from overlay.ids import WireCount, WireUid
 from overlay.machine import Message
 
@@ -24,13 +27,6 @@ Digest = WireCount  #: 63 bits
 Asks = Annotated[tuple[Ask, ...], msgspec.Meta(max_length=MAX_ASKS_TOLD)]
 
 
-class ProfileVersion(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Which state of a broker's profile. Count 0 is the profile without any ask."""
-
-    epoch: WireCount  #: the broker's incarnation
-    count: WireCount  #: of its changes in that life
-
-
 class ProfileDelta(Message, frozen=True):
     """The profile of ``origin`` is now of version ``after``; told to all members.
 
@@ -38,8 +34,8 @@ class ProfileDelta(Message, frozen=True):
     """
 
     origin: WireUid
-    before: ProfileVersion
-    after: ProfileVersion
+    before: RowVersion
+    after: RowVersion
     added: Asks
     removed: Asks
     digest: Digest  #: of the profile after the change
@@ -49,14 +45,14 @@ class ProfileDelta(Message, frozen=True):
 class ProfileTaken(Message, frozen=True):
     """The sender holds this version of your profile."""
 
-    version: ProfileVersion
+    version: RowVersion
 
 
 class ProfilePage(Message, frozen=True):
     """A part of the profile of ``origin``; all parts of one version are the whole."""
 
     origin: WireUid
-    version: ProfileVersion
+    version: RowVersion
     digest: Digest  #: of the whole profile
     page: Annotated[int, msgspec.Meta(ge=0, lt=MAX_PAGES)]
     pages: Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGES)]

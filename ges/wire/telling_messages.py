@@ -99,7 +99,7 @@ class Held(Message, frozen=True):
 # ── what one broker asks another for ──────────────────────────────────────────────────────────
 
 
-class RowVersion(msgspec.Struct, frozen=True, array_like=True):
+class RowVersion(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Which of two rows of one key counts (:func:`ges.telling.shared.is_later`).
 
     Epoch and count go round (:mod:`overlay.circular`): no forged one is the last.
@@ -107,7 +107,7 @@ class RowVersion(msgspec.Struct, frozen=True, array_like=True):
 
     epoch: WireCount  #: of the writer, or of what it writes by
     count: WireCount  #: of the rows since
-    writer: Annotated[str, msgspec.Meta(max_length=64)]
+    writer: Annotated[str, msgspec.Meta(max_length=64)] = ""  #: where a key has several
 
 
 class HeldRow(msgspec.Struct, frozen=True, array_like=True):

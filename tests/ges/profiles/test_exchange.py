@@ -8,12 +8,7 @@ import pytest
 
 from ges.matching.asks import ask_for
 from ges.wire.matter import Matter
-from ges.wire.profile_messages import (
-    ProfileDelta,
-    ProfilePage,
-    ProfileTaken,
-    ProfileVersion,
-)
+from ges.wire.profile_messages import ProfileDelta, ProfilePage, ProfileTaken
 from ges.wire.telling_messages import HeldRow, Kind, RowsWanted, RowVersion
 from overlay.ids import LinkClass
 from tests.ges.profiles.cluster import MILLISECOND, Cluster
@@ -220,9 +215,9 @@ def test_what_is_taken_of_another_life_or_of_no_version_makes_nothing_active() -
     exchange = cluster.brokers[A].exchange
     own = exchange.profile.version
     for version in (
-        ProfileVersion(own.epoch + 1, own.count),
-        ProfileVersion(own.epoch, own.count + 1),
-        ProfileVersion(own.epoch, own.count - 1),
+        RowVersion(own.epoch + 1, own.count),
+        RowVersion(own.epoch, own.count + 1),
+        RowVersion(own.epoch, own.count - 1),
     ):
         exchange.on_taken(B, version)
     exchange.on_taken(C, own)
@@ -273,7 +268,7 @@ def test_a_change_that_was_missed_is_found_by_comparing() -> None:
     cluster.compare(B, C)  # B holds the later version, and it is B that asks
     assert kinds(cluster) == {"RowsWanted": 1}
     cluster.deliver_all()
-    assert old.others.version_of(A) == ProfileVersion(1, 1)
+    assert old.others.version_of(A) == RowVersion(1, 1)
     assert old.counters["profiles_repaired"] == 1
     assert cluster.brokers[B].exchange.counters["profiles_repaired"] == 0
     cluster.check_nothing_is_missed()
@@ -297,8 +292,8 @@ def test_no_other_member_changes_what_is_held_of_one() -> None:
     cluster.subscribe(A, "a")
     cluster.deliver_all()
     exchange = cluster.brokers[B].exchange
-    before, version = exchange.held, ProfileVersion(1, 1)
-    forged = ProfileDelta(A, version, ProfileVersion(1, 2), (ask_for("x"),), (), 1)
+    before, version = exchange.held, RowVersion(1, 1)
+    forged = ProfileDelta(A, version, RowVersion(1, 2), (ask_for("x"),), (), 1)
     exchange.on_delta(C, forged, cluster.now)
     assert exchange.held == before
     assert not cluster.under_way

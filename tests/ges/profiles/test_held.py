@@ -12,7 +12,8 @@ from ges.profiles import held as held_profiles
 from ges.profiles.held import MemberProfiles
 from ges.profiles.profile import Profile
 from ges.wire.asked import Ask
-from ges.wire.profile_messages import ProfileDelta, ProfileVersion
+from ges.wire.profile_messages import ProfileDelta
+from ges.wire.telling_messages import RowVersion
 
 A, LIFE, OURS = "a" * 32, 7, 3
 
@@ -149,7 +150,7 @@ def test_pages_that_are_not_what_they_say_are_not_taken(pair: Pair) -> None:
         msgspec.structs.replace(page, origin="f" * 32),
     ):
         assert not pair.held.take_page(forged)
-        assert pair.held.version_of(A) == ProfileVersion(LIFE, 1)
+        assert pair.held.version_of(A) == RowVersion(LIFE, 1)
     assert pair.held.take_page(page)
     assert pair.is_whole()
 
@@ -178,7 +179,7 @@ def test_a_change_with_another_digest_makes_the_member_doubtful(
 def test_what_was_there_is_not_added_again(pair: Pair) -> None:
     """The sums of hashes would agree if another one had been added twice as well."""
     version = pair.profile.version
-    after = ProfileVersion(LIFE, version.count + 1)
+    after = RowVersion(LIFE, version.count + 1)
     twice = (ask_for("a"),)
     digest = digest_of([*pair.profile.asks, *twice])
     assert not pair.held.take_delta(ProfileDelta(A, version, after, twice, (), digest))
@@ -221,7 +222,7 @@ def test_a_life_that_is_not_known_yet_is_not_taken(pair: Pair) -> None:
     pair.profile.renew(LIFE + 1)
     pair.change()
     assert not pair.held.take_delta(pair.profile.statement(OURS))
-    assert pair.held.version_of(A) == ProfileVersion(LIFE, 1)
+    assert pair.held.version_of(A) == RowVersion(LIFE, 1)
 
 
 def test_a_stranger_is_not_held() -> None:

@@ -22,7 +22,8 @@ from ges.profiles.held import MemberProfiles
 from ges.profiles.merging import merge
 from ges.profiles.profile import Profile
 from ges.wire.asked import Ask
-from ges.wire.profile_messages import ProfileDelta, ProfileVersion
+from ges.wire.profile_messages import ProfileDelta
+from ges.wire.telling_messages import RowVersion
 from overlay.ids import LinkClass
 from tests.ges.matching.test_asks import asks
 
@@ -89,7 +90,7 @@ def test_what_comes_and_goes_between_two_cuts_is_not_told() -> None:
     profile.remove(ask_for("a"))
     profile.add(ask_for("a"))
     assert profile.cut() == []
-    assert profile.version == ProfileVersion(LIFE, 1)
+    assert profile.version == RowVersion(LIFE, 1)
     assert profile.since(ask_for("a")) == 1, "it has been there all the time"
 
 
@@ -197,7 +198,7 @@ def test_another_life_tells_everything_anew() -> None:
     profile.renew(LIFE + 1)
     assert profile.statement(3).added == ()
     (delta,) = profile.cut()
-    assert delta.before == ProfileVersion(LIFE + 1, 0)
+    assert delta.before == RowVersion(LIFE + 1, 0)
     assert texts(delta.added) == {"a", "b", "c"}
     assert profile.since(ask_for("a")) == 1
     assert profile.digest == digest_of(profile.asks)
@@ -308,8 +309,8 @@ def test_the_delta_names_what_it_builds_upon() -> None:
     assert profile.cut() == [
         ProfileDelta(
             UID,
-            ProfileVersion(LIFE, 1),
-            ProfileVersion(LIFE, 2),
+            RowVersion(LIFE, 1),
+            RowVersion(LIFE, 2),
             (ask_for("b"),),
             (),
             digest_of([ask_for("a"), ask_for("b")]),
