@@ -24,7 +24,6 @@ from ges.telling.arcs import Arc
 from ges.telling.comparison import Comparison
 from ges.telling.spread import Done, Spread, Surroundings
 from ges.wire.telling_messages import (
-    MAX_CONTENT_BYTES,
     HeldRow,
     Row,
     Rows,
@@ -38,6 +37,7 @@ from overlay.machine import Effect, Message, Send
 PULL_NS = nanos(0.3)  #: between two questions for rows of one kind
 MAX_ASKED = 64  #: brokers that were asked, and of which that is known
 ROW_BYTES = 8  #: that packing takes beside the content of a row
+FULL_BYTES = 48 * 1024  #: of rows in one message, so that it fits into a letter as well
 
 R = TypeVar("R", bound=msgspec.Struct)
 
@@ -349,7 +349,7 @@ def pack_rows(rows: Iterable[tuple[int, msgspec.Struct]]) -> list[Rows]:
         size = len(content) + ROW_BYTES
         if size > room:
             parts.append([])
-            room = MAX_CONTENT_BYTES - ROW_BYTES
+            room = FULL_BYTES
         parts[-1].append(Row(kind, content))
         room -= size
     return [Rows(_encode(part)) for part in parts]

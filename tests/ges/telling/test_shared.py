@@ -6,8 +6,10 @@ import msgspec
 import pytest
 
 from ges.telling.shared import Table, is_later, pack_rows
-from ges.wire.telling_messages import MAX_CONTENT_BYTES, HeldRow, Row, RowVersion
+from ges.wire.link_codec import LINK_CODEC
+from ges.wire.telling_messages import MAX_CONTENT_BYTES, HeldRow, Letter, Row, RowVersion
 from overlay.circular import HIGHEST, following
+from overlay.wire.frames import MAX_CONTROL_BYTES
 
 EARLY = 3
 
@@ -104,8 +106,10 @@ def test_a_broker_gets_what_it_lacks_and_is_asked_for_what_it_has_more() -> None
 def test_rows_go_in_as_few_messages_as_they_fit_into() -> None:
     rows = [(1, Note(str(at), RowVersion(1, 1, ""), "x" * 20_000)) for at in range(7)]
     messages = pack_rows(rows)
-    assert len(messages) == 3
-    assert all(len(each.packed) <= MAX_CONTENT_BYTES for each in messages)
+    assert len(messages) == 4
+    letters = [Letter("a" * 32, 0, "b" * 32, 0, LINK_CODEC.encode(each)) for each in messages]
+    assert all(len(LINK_CODEC.encode(each)) <= MAX_CONTROL_BYTES for each in letters)
+    assert all(len(each.content) <= MAX_CONTENT_BYTES for each in letters)
     read = [row for each in messages for row in msgspec.msgpack.decode(each.packed, type=list[Row])]
     assert [msgspec.msgpack.decode(row.content, type=Note) for row in read] == [n for _, n in rows]
     assert pack_rows([]) == []
