@@ -23,13 +23,15 @@ from ges.statements import statements_part
 from ges.statements.content import tree_of
 from ges.statements.held import Statements, Unit
 from ges.statements.statements_part import StatementsPart
+from ges.telling.shared import SharedTable
 from ges.units.address import LEVELS as LEVELS_OF_ALL
 from ges.units.contexts import Contexts
 from ges.units.relocating import Relocating
 from ges.units.units_part import UnitsPart
 from ges.wire.asked import Ask
 from ges.wire.matter import Matter
-from ges.wire.statement_messages import SecureHealth
+from ges.wire.statement_messages import SecureHealth, UnitStatement
+from overlay.ids import Nanos
 from tests.mutants.mutant import Chapter, Method, around, nothing
 
 LEVELS = Chapter(first="unit")
@@ -52,10 +54,19 @@ LEVELS.add(
     "a steward states what is wanted when the unit forms, and no change of it",
     around(StatementsPart, "settle", _settled_once),
 )
+
+
+def _no_statements(original: Method) -> Method:
+    def on_row(self: SharedTable[Any], row: Any, uid: str, now: Nanos) -> Any:  # noqa: ANN401
+        return (True, []) if isinstance(row, UnitStatement) else original(self, row, uid, now)
+
+    return on_row
+
+
 LEVELS.add(
     "statements-not-held",
     "what other units state is not taken",
-    (StatementsPart, "_learn", lambda self, statement, now: []),
+    around(SharedTable, "_on_row", _no_statements),
 )
 LEVELS.add(
     "active-too-early",
