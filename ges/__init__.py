@@ -15,8 +15,8 @@ Rooms, from the top
     (what other units want, and their links);
     ``profiles`` (what clients want, told to all members of a cluster), ``retained`` (the last value
     of each topic); ``gateways`` (paths and next hops); ``units`` (who is in which cluster, and
-    where); ``topology`` (links as measured and told), ``access`` (who may do what); ``matching``
-    (does it match); ``wire`` (bytes).
+    where); ``topology`` (links as measured and told), ``access`` (who may do what); ``telling``
+    (what many brokers are to know); ``matching`` (does it match); ``wire`` (bytes).
 
 Where to look first
     *What may a subscription ask for?* :mod:`ges.wire.asked` declares its properties.
@@ -27,9 +27,10 @@ Where to look first
     *What happens while units change?* :mod:`ges.units.contexts` holds their tables,
     :mod:`ges.gateways.naming` says when events can name their destinations again, and
     :mod:`ges.routing.plans` what they do until then.
-    *Which table is told how?* :mod:`ges.units.spread` tells all of a unit, and neighbours compare
-    what they hold by :mod:`ges.units.held`. Each room says what its rows mean: ``units`` (members,
-    units), ``gateways`` (links), ``profiles``, ``statements``, ``retained``, ``directory``.
+    *Which table is told how?* :mod:`ges.telling.spread` tells all of a unit, and neighbours compare
+    what they hold by :mod:`ges.telling.comparison`. Each room says what its rows mean: ``units``
+    (members, units), ``gateways`` (links), ``profiles``, ``statements``, ``retained``,
+    ``directory``.
     *How does an event wait for a dead link?* In :mod:`ges.routing.holding`, until
     :mod:`ges.routing.rerouting` decides; in :mod:`ges.routing.stuck`, where there is no way.
 """

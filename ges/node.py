@@ -4,8 +4,8 @@ A :class:`overlay.machine.Machine` that composes :class:`ring.node.RingNode` wit
 service adds between brokers. Pure; ``ges.broker.broker`` runs it on trio.
 
 A table says which part takes a message or a command; what no part takes is the ring's. All parts
-hear of links and facts, each in its turn (:mod:`ges.topology.part`). A new part is written as a
-:class:`~ges.topology.part.Part` and gets its place in the order here.
+hear of links and facts, each in its turn (:mod:`ges.telling.part`). A new part is written as a
+:class:`~ges.telling.part.Part` and gets its place in the order here.
 """
 
 from __future__ import annotations
@@ -19,27 +19,26 @@ from ges.profiles.profiles_part import ProfilesPart
 from ges.retained.retained_part import RetainedPart
 from ges.statements.held import Statements
 from ges.statements.statements_part import StatementsPart
+from ges.telling.mailbox import Mailbox
+from ges.telling.part import CommandHandler, MessageHandler, Part, earliest
+from ges.telling.post import Post
 from ges.topology.declared_links import DeclaredLinks
 from ges.topology.parallel_links import ExpressLinks, SecureLinks
-from ges.topology.part import CommandHandler, MessageHandler, Part, earliest
 from ges.topology.revocation_lists import RevocationLists
 from ges.topology.secure_part import SecurePart
 from ges.topology.survey import Survey
 from ges.topology.survey_part import SurveyPart
 from ges.topology.uid_in_use import UidWatch
-from ges.units.mailbox import Mailbox
 from ges.units.planner import UnitsConfig
-from ges.units.post import Post
 from ges.units.room import RoomPart
 from ges.units.units_part import UnitsPart
 from ges.wire.directory_messages import DIRECTORY_MESSAGES
-from ges.wire.gateway_messages import GATEWAY_MESSAGES
 from ges.wire.link_codec import LINK_CODEC
 from ges.wire.matter import Matter
 from ges.wire.profile_messages import PROFILE_MESSAGES
 from ges.wire.recall_messages import RECALL_MESSAGES
 from ges.wire.relocation_messages import ROOM_MESSAGES
-from ges.wire.retained_messages import RETAINED_MESSAGES
+from ges.wire.telling_messages import Rows, RowsWanted
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import (
     CloseLink,
@@ -60,8 +59,8 @@ from overlay.security.revocation import Revocations
 from ring.config import RingConfig
 from ring.node import RingNode
 
-#: What members send each other by :mod:`ges.units.post`, whether they are linked or not.
-BY_POST = (*PROFILE_MESSAGES, *GATEWAY_MESSAGES, *RECALL_MESSAGES, *RETAINED_MESSAGES)
+#: What members send each other by :mod:`ges.telling.post`, whether they are linked or not.
+BY_POST: tuple[type[Message], ...] = (*PROFILE_MESSAGES, *RECALL_MESSAGES, RowsWanted, Rows)
 BY_POST += (*DIRECTORY_MESSAGES, *ROOM_MESSAGES)
 
 

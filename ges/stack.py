@@ -29,9 +29,9 @@ from ges.routing.outlets import EventLines, Line, Lines
 from ges.routing.parts import ExpressRules, RoutingParts
 from ges.routing.strays import Strays
 from ges.statements.statements_part import ActiveIn
+from ges.telling.mailbox import AllAsked, AskAll, Mailed
+from ges.telling.post import ANYBODY, Mail
 from ges.units.facts import Addressed, UnitsChanged
-from ges.units.mailbox import AllAsked, AskAll, Mailed
-from ges.units.post import ANYBODY, Mail
 from ges.wire.asked import Ask
 from ges.wire.client_messages import Level
 from ges.wire.directory_messages import Holder, NameWrong
@@ -351,7 +351,7 @@ class Stack:
 
     def _wanted_here(self) -> Iterable[Ask]:
         """Return what the clients of this broker want."""
-        return self.node.profiles.exchange.interests_by_key.values()
+        return self.node.profiles.exchange.asks_by_key.values()
 
     def _ask(self) -> None:
         now = self.now()

@@ -22,7 +22,7 @@ PURE_ROOMS = {
     *("overlay.wire", "overlay.queues", "overlay.multigraph"),
     *("ring.wire", "ring.circle", "ring.joining", "ring.detection", "ring.repair", "ring.records"),
     "ring.coordination",
-    *("ges.wire", "ges.matching", "ges.topology", "ges.units", "ges.gateways"),
+    *("ges.wire", "ges.matching", "ges.telling", "ges.topology", "ges.units", "ges.gateways"),
     *("ges.profiles", "ges.retained", "ges.directory"),
     *("ges.order", "ges.delivery", "ges.routing"),
     *(

@@ -12,7 +12,7 @@ row:
 - *new*, *covered*: such messages for a subscription that nothing covers yet, and for one that its
   own broker's subscriptions cover, in the 2 s after (medians), and how long the first ones took to
   be active in the whole system (median and most, ms);
-- *rows*: members, units, links and interests that a broker holds, in the median and at most;
+- *rows*: members, units, links and asks that a broker holds, in the median and at most;
 - *memory*: of this process for each broker once units have formed, its ring included (KB);
 - *messages*: for an event that some share of the brokers want, over the edges of a small tree that
   joins them in the graph of all links (K. Mehlhorn, 1988). Where events go is found by the tables
@@ -182,15 +182,15 @@ def _covered(machines: Machines, seed: int, idle: float) -> float:
 
 
 def _rows(machines: Machines, uid: str) -> int:
-    """Return how many rows a broker holds: of members, units, links and interests."""
+    """Return how many rows a broker holds: of members, units, links and asks."""
     node = machines.brokers[uid]
     units = sum(len(table.rows) for table in node.units.tables.values())
-    links = sum(len(state.links) + len(state.gates) for state in node.gateways.states.states)
-    profiles: int = sum(len(node.profiles.index.interests_of(each)) for each in node.units.members)
+    links = sum(len(state.links) + len(state.gates) for state in node.gateways.states.table)
+    profiles: int = sum(len(node.profiles.index.asks_of(each)) for each in node.units.members)
     stated = sum(
-        len(each.interests) + len(each.edges)
+        len(each.asks) + len(each.edges)
         for level in (1, 2, 3)
-        for each in node.statements.of_level(level, None)
+        for each in node.statements.tables[level]
     )
     return len(node.units.members) + units + links + profiles + stated
 

@@ -14,8 +14,8 @@ from ges.broker.drills import NO_CONSENT
 from ges.broker.fact_log import tell, tell_incident
 from ges.broker.parts import Parts
 from ges.broker.status import describe
+from ges.telling.arcs import Arc
 from ges.topology.revocation_lists import NoticeTaken, Outcome
-from ges.units.arcs import Arc
 from ges.units.room import JoinContext
 from ges.wire.drill_messages import Question
 from ges.wire.operator_messages import Operated, UnitJoin, UnitJoining, UnitJoinQuestion

@@ -30,7 +30,7 @@ from overlay.wording import counted
 if TYPE_CHECKING:
     from ges.operations.explain import Destination, Explanation
     from ges.operations.find_event import EventName
-    from ges.wire.why import WhyClient, WhyInterest, WhyMember, WhyUnit
+    from ges.wire.why import WhyAsk, WhyClient, WhyMember, WhyUnit
 
 MAX_NAMED = 8  #: brokers in one line
 
@@ -167,7 +167,7 @@ def _tell_units(found: Explanation) -> None:
         if not unit.is_for:
             spared.append(unit.name)
             continue
-        wants = ", ".join(f"'{each.filter}'" for each in unit.interests if each.filter is not None)
+        wants = ", ".join(f"'{each.filter}'" for each in unit.asks if each.filter is not None)
         reason = f"it wants {wants}" if wants else "somebody in there wants it"
         if unit.is_unknown:
             reason = "it has not said yet what is wanted there, so it gets everything"
@@ -229,18 +229,18 @@ def _tell_destination(found: Explanation, destination: Destination) -> None:
 
 
 def _reason(member: WhyMember) -> str:
-    if member.is_unknown and not member.interests:
+    if member.is_unknown and not member.asks:
         return ": it is not known yet what is wanted there, so it gets everything"
-    if not member.interests:
+    if not member.asks:
         return ": it wants this, by a filter that was not found in time" if member.is_for else ""
     more = ", and maybe more" if member.has_more else ""
-    return f": it wants {', '.join(map(_interest, member.interests))}{more}"
+    return f": it wants {', '.join(map(_ask, member.asks))}{more}"
 
 
-def _interest(interest: WhyInterest) -> str:
-    classes = "" if len(interest.classes) == len(LinkClass) else f" ({', '.join(interest.classes)})"
-    more = f"{in_queue(interest.group)}{_kept_to(interest.realm)}{classes}"
-    return f"{shown_filter(interest.filter)}{more}"
+def _ask(ask: WhyAsk) -> str:
+    classes = "" if len(ask.classes) == len(LinkClass) else f" ({', '.join(ask.classes)})"
+    more = f"{in_queue(ask.group)}{_kept_to(ask.realm)}{classes}"
+    return f"{shown_filter(ask.filter)}{more}"
 
 
 def _kept_to(realm: int) -> str:
@@ -338,7 +338,7 @@ def _unit(unit: WhyUnit) -> dict[str, Any]:
         "unit": unit.name,
         "is_for": unit.is_for,
         "unknown": unit.is_unknown,
-        "interests": [each.filter for each in unit.interests],
+        "asks": [each.filter for each in unit.asks],
         "next": unit.next_uid,
         "next_url": unit.next_url,
         "problem": unit.problem,
@@ -347,21 +347,21 @@ def _unit(unit: WhyUnit) -> dict[str, Any]:
 
 def _broker(found: Explanation, destination: Destination) -> dict[str, Any]:
     member, answer = destination.member, destination.answer
-    interests = [
+    asks = [
         {
             "filter": each.filter,
             "queue": each.group,
             **_realm_of(each.realm),
             "classes": [c.value for c in each.classes],
         }
-        for each in (member.interests if member is not None else ())
+        for each in (member.asks if member is not None else ())
     ]
     return {
         "uid": destination.uid,
         "url": destination.url,
         "is_for": member is None or member.is_for or found.entry.to_all,
         "unknown": member is not None and member.is_unknown,
-        "interests": interests,
+        "asks": asks,
         "hops": _hops(found, member) if member is not None else [],
         "problem": member.problem if member is not None else None,
         "answers": answer is not None,

@@ -7,8 +7,8 @@ what they have published of late that S wants. The answers go to S in the order 
 then what this broker has kept itself, then what comes now (:mod:`ges.delivery.replays`).
 
 Members of the cluster are asked one by one, and each says how many events are to come. Where there
-are other clusters, all brokers of the overlay are told the question (:mod:`ges.units.mailbox`). Of
-those only who has something answers. So 0.2 s after all have heard the question, nobody else is
+are other clusters, all brokers of the overlay are told the question (:mod:`ges.telling.mailbox`).
+Of those only who has something answers. So 0.2 s after all have heard the question, nobody else is
 waited for.
 
 A broker that was off the ring for a moment asks in the same way for what its own clients want. That
@@ -34,7 +34,7 @@ from ges.matching.asks import everything
 from ges.matching.filter_tree import FilterTree
 from ges.order.recall import KEPT_NS
 from ges.order.recalls import Answer, Outbound, Recalls
-from ges.units.post import ANYBODY, Mail
+from ges.telling.post import ANYBODY, Mail
 from ges.wire.asked import CLASS_BITS, Ask
 from ges.wire.event_runs import EventRun
 from ges.wire.names import name_in
@@ -49,8 +49,8 @@ LOOK_NS = nanos(0.1)  #: it is looked so often whether those that are silent are
 BEFORE_NS = nanos(3.0)  #: others may have held this broker for dead so long before it knew
 BACK_NS = nanos(2.0)  #: until all know again what is wanted here, and send it
 GATHER_NS = nanos(0.02)  #: clients that come within this are in one round
-MAX_INTERESTS = 512  #: asked for in one round; beyond, everything ...
-MAX_INTEREST_BYTES = 32 * 1024  #: ... and where they are longer than this
+MAX_ASKS = 512  #: asked for in one round; beyond, everything ...
+MAX_ASK_BYTES = 32 * 1024  #: ... and where they are longer than this
 MAX_ANSWERING = 4096  #: brokers of other clusters
 MAX_QUESTIONS = 64  #: a second that are told to all and answered here; each may cost 4 MiB
 ANSWER_BYTES = 4 * 1024 * 1024  #: in one answer; the latest
@@ -167,7 +167,7 @@ class Past:
             if clients:
                 for client in clients:
                     del self._waiting[client]
-                self._ask(clients, _interests_of(clients), now - KEPT_NS, now, out)
+                self._ask(clients, _asks_of(clients), now - KEPT_NS, now, out)
         if self._round is None and self._back is not None and self._back[1] <= now:
             (since, _), self._back = self._back, None
             wanted = dict.fromkeys(each for each in self.wanted_here() if each.group is None)
@@ -206,7 +206,7 @@ class Past:
             common = self._cluster.common_level(place)
         elif self._cluster.slots.get(uid) != wanted.asker:
             return Outbound()
-        found = self._find(wanted.interests, now - wanted.age_ms * NANOS_PER_MILLI, now, common)
+        found = self._find(wanted.asks, now - wanted.age_ms * NANOS_PER_MILLI, now, common)
         to = place if address is None else None
         events = [
             Answer(wanted.asker, run, 1 + (now - at) // NANOS_PER_MILLI, address, to)
@@ -246,7 +246,7 @@ class Past:
     def _ask(
         self,
         clients: list[Subscriber],
-        interests: tuple[Ask, ...],
+        asks: tuple[Ask, ...],
         since: Nanos,
         now: Nanos,
         out: Outbound,
@@ -268,9 +268,9 @@ class Past:
             dict.fromkeys(others.values(), None),
             is_open,
         )
-        for run, at in self._find(interests, since, now) if clients else ():
+        for run, at in self._find(asks, since, now) if clients else ():
             self._add(self._round, run, at)
-        wanted = PastWanted(own or 0, self._number, (now - since) // NANOS_PER_MILLI, interests)
+        wanted = PastWanted(own or 0, self._number, (now - since) // NANOS_PER_MILLI, asks)
         out.mail += [Mail(uid, wanted) for uid in others]
         if is_open:
             out.to_all.append(replace(wanted, address=address, place=place))
@@ -306,13 +306,13 @@ class Past:
             self._served(client, fetched, now)
 
     def _find(
-        self, interests: Iterable[Ask], since: Nanos, now: Nanos, common: int = Realm.CLUSTER
+        self, asks: Iterable[Ask], since: Nanos, now: Nanos, common: int = Realm.CLUSTER
     ) -> list[tuple[EventRun, Nanos]]:
         """Return what was published here since a time and matches, oldest first.
 
         ``common``: the level of the smallest unit that has both this broker and who asks in it.
         """
-        matcher = _Matcher(interests)
+        matcher = _Matcher(asks)
         found = [
             (run, at)
             for run, at in self._recalls.log.since(since, now)
@@ -331,15 +331,15 @@ class Past:
 class _Matcher:
     """Whether somebody wants a topic."""
 
-    def __init__(self, interests: Iterable[Ask]) -> None:
+    def __init__(self, asks: Iterable[Ask]) -> None:
         self._tree: FilterTree[Ask] = FilterTree()
         self._all = 0
         self._known: dict[tuple[LinkClass, bytes], bool] = {}
-        for interest in interests:
-            if interest.is_everything:
-                self._all |= interest.classes
+        for ask in asks:
+            if ask.is_everything:
+                self._all |= ask.classes
             else:
-                self._tree.add(interest.filter, interest)
+                self._tree.add(ask.filter, ask)
 
     def wants(self, link_class: LinkClass, topic: bytes) -> bool:
         key = link_class, topic
@@ -355,7 +355,7 @@ class _Matcher:
         return known
 
 
-def _interests_of(clients: Iterable[Subscriber]) -> tuple[Ask, ...]:
+def _asks_of(clients: Iterable[Subscriber]) -> tuple[Ask, ...]:
     found: dict[Ask, None] = {}
     for client in clients:
         for ask in client.asks.values():
@@ -365,18 +365,18 @@ def _interests_of(clients: Iterable[Subscriber]) -> tuple[Ask, ...]:
     return _bounded(list(found))
 
 
-def _bounded(interests: Sequence[Ask]) -> tuple[Ask, ...]:
-    """Return what covers these interests, and can be told in one message."""
-    if len(interests) <= MAX_INTERESTS and sum(map(_bytes_of, interests)) <= MAX_INTEREST_BYTES:
-        return tuple(interests)
+def _bounded(asks: Sequence[Ask]) -> tuple[Ask, ...]:
+    """Return what covers these asks, and can be told in one message."""
+    if len(asks) <= MAX_ASKS and sum(map(_bytes_of, asks)) <= MAX_ASK_BYTES:
+        return tuple(asks)
     classes = 0
-    for each in interests:
+    for each in asks:
         classes |= each.classes
     return (everything(classes & sum(_CLASSES.values())),)
 
 
-def _bytes_of(interest: Ask) -> int:
-    return len(interest.filter)
+def _bytes_of(ask: Ask) -> int:
+    return len(ask.filter)
 
 
 def _order(

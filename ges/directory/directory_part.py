@@ -19,8 +19,8 @@ from typing import Generic, TypeVar
 
 from ges.directory.lookups import Lookups
 from ges.directory.register import Register, place_of
-from ges.topology.part import CommandHandler, MessageHandler, Part, RingView
-from ges.units.post import NEAREST, Post
+from ges.telling.part import CommandHandler, MessageHandler, Part, RingView
+from ges.telling.post import NEAREST, Post
 from ges.units.units_part import UnitsPart
 from ges.wire.directory_messages import (
     MAX_HOLDERS,

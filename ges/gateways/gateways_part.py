@@ -24,18 +24,18 @@ from ges.gateways.link_state import LinkStates
 from ges.gateways.naming import Naming
 from ges.gateways.next_hops import Moves, NextHops, bits
 from ges.gateways.own_links import OwnLinks
+from ges.telling.part import Part
+from ges.telling.post import Post
+from ges.telling.shared import SharedTable
 from ges.topology.declared_links import DeclaredLinks
-from ges.topology.part import MessageHandler, Part
 from ges.topology.survey import Survey
 from ges.units.address import LEVELS
 from ges.units.nodes import name_of
-from ges.units.post import Post
 from ges.units.units_part import UnitsPart
 from ges.units.view import LinkedRing
-from ges.wire.gateway_messages import LinkState, LinkStatesWanted, StateVersion
+from ges.wire.gateway_messages import LinkState
 from ges.wire.statement_messages import UnitEdge
-from ges.wire.unit_messages import Kind
-from overlay.circular import is_after
+from ges.wire.telling_messages import Kind
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.machine import (
     CloseLink,
@@ -44,11 +44,8 @@ from overlay.machine import (
     LinkDown,
     LinkRefused,
     LinkUp,
-    Message,
 )
-from overlay.multigraph.weights import LinkKey
 
-PULL_NS = nanos(0.3)  #: between two questions for states
 COMPUTE_NS = nanos(0.002)  #: news of other members' links are reckoned with together after this ...
 OUTER_NS = nanos(0.05)  #: ... and those of the links between other units after this
 
@@ -107,7 +104,6 @@ class GatewaysPart(Part):
         self.version = 0  #: grows when next hops or members change
         self._ring = ring
         self._units = units
-        self._post = post
         self._declared = declared
         self._carriers = 0  #: changes of these that have been followed
         self._survey = survey
@@ -134,9 +130,9 @@ class GatewaysPart(Part):
         self._computed_at: Nanos | None = None  #: when that was done last
         self._news_due: Nanos | None = None  #: when it is to be done for news of others
         self._members_changes = 0
-        self._pulled_at: Nanos | None = None
-        units.spread.register(Kind.LINK_STATES, LinkState, self._on_told)
-        units.comparison.register(Kind.LINK_STATES, self)
+        self._shared = SharedTable(
+            units.sharing, Kind.LINK_STATES, LinkState, self.states.table, self._learn, post.send
+        )
 
     # ── what others see ───────────────────────────────────────────────────────────────────────
 
@@ -179,7 +175,7 @@ class GatewaysPart(Part):
     @property
     def digest(self) -> int:
         """63 bits that are equal where two members hold the same states of all members."""
-        return self.states.digest_of(self._naming.slots)
+        return self.states.table.digest
 
     @property
     def known(self) -> int:
@@ -258,11 +254,6 @@ class GatewaysPart(Part):
 
     # ── as a part ─────────────────────────────────────────────────────────────────────────────
 
-    @property
-    def messages(self) -> Mapping[type[Message], MessageHandler]:
-        """States that were asked for, and questions for them."""
-        return {LinkState: self._on_state, LinkStatesWanted: self._on_wanted}
-
     def on_link(self, event: LinkUp | LinkDown | LinkRefused, now: Nanos) -> list[Effect]:
         """Somebody is linked, or no more."""
         self._is_touched = True
@@ -318,22 +309,13 @@ class GatewaysPart(Part):
             self._compute()
         return effects
 
-    def on_differs(self, uid: str, now: Nanos) -> list[Effect]:
-        """Another member holds other states: ask for those that are later."""
-        if self._pulled_at is not None and now < self._pulled_at + PULL_NS:
-            return []
-        self._pulled_at = now
-        return self._post.send(uid, self._question())
-
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _follow_members(self, now: Nanos) -> list[Effect]:
         units, naming = self._units, self._naming
         self._members_changes, before = units.changes, naming.slot
         is_renamed = naming.follow(units.members, units.slot, units.nodes, now)
-        for state in self.states.states:
-            if state.origin not in naming.slots and units.has_rested(state.origin):
-                self.states.forget(state.origin)
+        self.states.follow(naming.slots)
         own = naming.slot
         is_new = own is not None and before is None
         if own != before or not self.tables:
@@ -348,7 +330,7 @@ class GatewaysPart(Part):
         # Others have forgotten what this broker told in an earlier stay, and it lacks their states.
         self._own_links.tell_anew(even_if_known=True)
         near = [m.uid for m in (*self._ring.right[:1], *self._ring.left[:1])]
-        return [e for uid in dict.fromkeys(near) for e in self._post.send(uid, self._question())]
+        return [e for uid in dict.fromkeys(near) for e in self._shared.ask(uid)]
 
     def _note(self, link_class: LinkClass, moves: Moves) -> None:
         before = self._moves.get(link_class, Moves())
@@ -368,9 +350,8 @@ class GatewaysPart(Part):
         if state is None:
             return []
         self._is_stale = True
-        self._units.comparison.touch(now)
         self.counters["link_states_told"] += 1
-        return self._units.spread.tell(Kind.LINK_STATES, state, now)
+        return self._shared.tell(state, now)
 
     def _compute_by(self, now: Nanos, pause: Nanos) -> None:
         """Reckon with news, and with what comes until so long after the last time."""
@@ -415,49 +396,9 @@ class GatewaysPart(Part):
                 found |= 1 << gate.node
         return found
 
-    def _on_told(self, state: LinkState, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
-        return True, self._learn(state, now)
-
-    def _on_state(self, key: LinkKey, state: LinkState, now: Nanos) -> list[Effect]:
-        return self._learn(state, now)
-
-    def _learn(self, state: LinkState, now: Nanos) -> list[Effect]:
-        if self.states.learn(state, self._naming.slots):
-            # A cluster that forms hears of 63 others within milliseconds.
-            self._compute_by(now, COMPUTE_NS)
-            if state.origin == self._ring.peer.uid:
-                self._is_touched = True  # of an earlier life: told anew
-                self._own_links.tell_anew()
-            self._units.comparison.touch(now)
-        return []
-
-    def _question(self) -> LinkStatesWanted:
-        held = (
-            StateVersion(state.origin, state.incarnation, state.version)
-            for state in self.states.states
-            if state.origin in self._naming.slots
-        )
-        return LinkStatesWanted(tuple(held))
-
-    def _on_wanted(self, key: LinkKey, wanted: LinkStatesWanted, now: Nanos) -> list[Effect]:
-        held = {each.origin: (each.incarnation, each.version) for each in wanted.held}
-        effects: list[Effect] = []
-        is_behind = False
-        for state in self.states.states:
-            if state.origin not in self._naming.slots:
-                continue
-            theirs = held.pop(state.origin, None)
-            mine = (state.incarnation, state.version)
-            if theirs is None or _is_later(mine, theirs):
-                effects += self._post.send(key[0], state)
-            elif _is_later(theirs, mine):
-                is_behind = True
-        if is_behind or any(origin in self._naming.slots for origin in held):
-            effects += self.on_differs(key[0], now)
-        return effects
-
-
-def _is_later(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    if one[0] != other[0]:
-        return is_after(one[0], other[0])
-    return is_after(one[1], other[1])
+    def _learn(self, state: LinkState, before: LinkState | None, now: Nanos) -> None:
+        # A cluster that forms hears of 63 others within milliseconds.
+        self._compute_by(now, COMPUTE_NS)
+        if state.origin == self._ring.peer.uid:
+            self._is_touched = True  # of an earlier life: told anew
+            self._own_links.tell_anew()

@@ -5,29 +5,23 @@ reckons with bucket 5, the worse one, A and B included: paths agree only if cost
 counts only if both say it is there. If B has not said anything yet, A's word is enough, as a path
 that fails is noticed and a path that nobody knows of is not.
 
-Members compare a digest of the table with their neighbours', and pull what differs. The digest is
-the sum of a hash of each state, so it does not depend on the order in which states came.
+Members share the table (:mod:`ges.telling.shared`): a row of each member, by its uid.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-import msgspec
-
 from ges.gateways.costs import LAST_BUCKET
+from ges.telling.shared import Table
 from ges.wire.gateway_messages import MAX_STATE_LINKS, LinkState, StateGate, StateLink
-from ges.wire.unit_messages import MAX_SLOTS
+from ges.wire.telling_messages import RowVersion
 from overlay.circular import following, is_after
 from overlay.ids import LinkClass
 from overlay.multigraph.weights import LinkKey
 
-#: States kept: a state may come before the row of the member, and outlive it for a while.
-MAX_STATES = 2 * MAX_SLOTS
-
-_encoder = msgspec.msgpack.Encoder()
+MAX_EARLY = 64  #: states kept that came before the row of the member
 
 
 class Edge(NamedTuple):
@@ -43,29 +37,24 @@ class LinkStates:
 
     def __init__(self, own_uid: str) -> None:
         self._own_uid = own_uid
-        self._states: dict[str, LinkState] = {}
-        self._digests: dict[str, int] = {}
-        self._told: dict[LinkClass, dict[str, dict[str, int]]] = {c: {} for c in LinkClass}
-        self.digest = 0  #: of the whole table: 63 bits
-        self.left_out = 0  #: states for which there was no room
-
-    @property
-    def states(self) -> tuple[LinkState, ...]:
-        """All states, as told to a new member."""
-        return tuple(self._states.values())
-
-    def digest_of(self, uids: Iterable[str]) -> int:
-        """Return the digest of the states of these members alone."""
-        return sum(self._digests.get(uid, 0) for uid in uids) % 2**63
+        self.table: Table[LinkState] = Table(_origin_of, _version_of, MAX_EARLY)
+        #: What each member says, by class of link and other end; and from which state that is.
+        self._told: dict[str, tuple[LinkState, dict[LinkClass, dict[str, int]]]] = {}
 
     def bucket_told(self, key: LinkKey) -> int | None:
         """Return the bucket that this broker has told of a link of its own; None: none."""
         uid, link_class = key
-        return self._told[link_class].get(self._own_uid, {}).get(uid)
+        return self._links_of(self._own_uid, link_class).get(uid)
 
     def get(self, uid: str) -> LinkState | None:
         """Return what a member said last; None if nothing."""
-        return self._states.get(uid)
+        return self.table.get(uid)
+
+    def follow(self, members: Iterable[str]) -> None:
+        """These are the members now: what others said counts no more."""
+        self.table.follow(members)
+        known = self._told.items()
+        self._told = {uid: each for uid, each in known if self.table.get(uid) is each[0]}
 
     def own(
         self,
@@ -86,7 +75,7 @@ class LinkStates:
         open_to = tuple(
             sorted(near[:MAX_STATE_LINKS], key=lambda gate: (gate.node, gate.link_class))
         )
-        known = self._states.get(self._own_uid)
+        known = self.table.get(self._own_uid)
         version = 1
         if known is not None:
             if is_after(known.incarnation, incarnation):
@@ -96,64 +85,37 @@ class LinkStates:
                 return None
             version = following(known.version)
         state = LinkState(self._own_uid, slot, incarnation, version, told, open_to)
-        self._put(state)
+        self.table.take_row(state)
         return state
-
-    def learn(self, state: LinkState, members: Collection[str] = ()) -> bool:
-        """Take what a member says; True if it was news, and is to be told on.
-
-        News of this broker itself come from an earlier life; :meth:`own` puts them right. Where
-        there is no room for it, the state of somebody who is none of the ``members`` goes.
-        """
-        known = self._states.get(state.origin)
-        if known is not None:
-            if not _is_newer(state, known):
-                return False
-        elif len(self._states) >= MAX_STATES:
-            kept = {*members, self._own_uid}
-            other = next((uid for uid in self._states if uid not in kept), None)
-            if other is None or state.origin not in kept:
-                self.left_out += 1
-                return False
-            self.forget(other)
-        self._put(state)
-        return True
-
-    def forget(self, uid: str) -> None:
-        """A member has died or left the cluster."""
-        if self._states.pop(uid, None) is not None:
-            self.digest = (self.digest - self._digests.pop(uid)) % 2**63
-            for told in self._told.values():
-                told.pop(uid, None)
 
     def edges(self, link_class: LinkClass, members: Mapping[str, int]) -> Iterator[Edge]:
         """Yield each edge of a class between members (by uid, with their slots) once."""
-        told = self._told[link_class]
+        told = {uid: self._links_of(uid, link_class) for uid in members}
         for uid in members:
-            for other, bucket in told.get(uid, {}).items():
+            for other, bucket in told[uid].items():
                 if other not in members or other == uid:
                     continue
-                back = told[other].get(uid) if other in self._states else bucket
-                if back is None or (uid > other and other in self._states):
+                has_said = self.table.get(other) is not None
+                back = told[other].get(uid) if has_said else bucket
+                if back is None or (uid > other and has_said):
                     continue  # the other end denies it, or yields it
                 yield Edge(min(uid, other), max(uid, other), max(bucket, back))
 
-    def _put(self, state: LinkState) -> None:
-        self.forget(state.origin)
-        uid = state.origin
-        self._states[uid] = state
-        for link_class, told in self._told.items():
-            told[uid] = {
-                link.uid: min(link.bucket, LAST_BUCKET)
-                for link in state.links
-                if link.link_class is link_class
-            }
-        hashed = hashlib.blake2b(_encoder.encode(state), digest_size=8).digest()
-        self._digests[uid] = int.from_bytes(hashed) >> 1
-        self.digest = (self.digest + self._digests[uid]) % 2**63
+    def _links_of(self, uid: str, link_class: LinkClass) -> Mapping[str, int]:
+        state = self.table.get(uid)
+        if state is None:
+            return {}
+        known = self._told.get(uid)
+        if known is None or known[0] is not state:
+            known = self._told[uid] = state, {each: {} for each in LinkClass}
+            for link in state.links:
+                known[1][link.link_class][link.uid] = min(link.bucket, LAST_BUCKET)
+        return known[1][link_class]
 
 
-def _is_newer(state: LinkState, known: LinkState) -> bool:
-    if state.incarnation != known.incarnation:
-        return is_after(state.incarnation, known.incarnation)
-    return is_after(state.version, known.version)
+def _origin_of(state: LinkState) -> str:
+    return state.origin
+
+
+def _version_of(state: LinkState) -> RowVersion:
+    return RowVersion(state.incarnation, state.version, state.origin)

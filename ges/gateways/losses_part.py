@@ -18,7 +18,7 @@ from typing import Protocol
 from ges.gateways.connections import claims_of, connections
 from ges.gateways.gateways_part import GatewaysPart, OuterEdges
 from ges.gateways.losses import Connections, Loss, Severity, cut_off, losses
-from ges.topology.part import Part
+from ges.telling.part import Part
 from ges.units.address import LEVELS
 from ges.units.nodes import name_of, node_at
 from ges.units.unit_rows import unit_arcs
@@ -96,7 +96,7 @@ class LossesPart(Part):
 
     def settle(self, now: Nanos) -> list[Effect]:
         """See whether links or units have changed."""
-        seen = (self._gateways.states.digest, self._outer.changes, self._units.changes)
+        seen = (self._gateways.digest, self._outer.changes, self._units.changes)
         if seen != self._seen:
             self._seen = seen
             if self._due is None:

@@ -8,17 +8,17 @@ T = TypeVar("T")
 
 
 class Engine(Protocol[T]):
-    """Interests and who holds them.
+    """Asks and who holds them.
 
-    An interest is a text that the engine understands, checked before; a holder is anything that can
+    An ask is a text that the engine understands, checked before; a holder is anything that can
     be a key. For example, ``add("a/+", 7)`` lets ``matches("a/b")`` return ``[7]``.
     """
 
-    def add(self, interest: str, holder: T) -> None:
-        """Let ``holder`` have an interest; having it twice is having it once."""
+    def add(self, ask: str, holder: T) -> None:
+        """Let ``holder`` have an ask; having it twice is having it once."""
 
-    def remove(self, interest: str, holder: T) -> None:
-        """Take an interest from ``holder``, if it has it."""
+    def remove(self, ask: str, holder: T) -> None:
+        """Take an ask from ``holder``, if it has it."""
 
     def matches(self, topic: str) -> list[T]:
         """Return the holders that are interested in ``topic``, each once."""

@@ -13,17 +13,17 @@ class ExactTopics(Generic[T]):
     def __init__(self) -> None:
         self._holders: dict[str, dict[T, None]] = {}  # an ordered set for each topic
 
-    def add(self, interest: str, holder: T) -> None:
+    def add(self, ask: str, holder: T) -> None:
         """Let ``holder`` have a topic; having it twice is having it once."""
-        self._holders.setdefault(interest, {})[holder] = None
+        self._holders.setdefault(ask, {})[holder] = None
 
-    def remove(self, interest: str, holder: T) -> None:
+    def remove(self, ask: str, holder: T) -> None:
         """Take the topic from ``holder``, if it has it."""
-        holders = self._holders.get(interest)
+        holders = self._holders.get(ask)
         if holders is not None:
             holders.pop(holder, None)
             if not holders:
-                del self._holders[interest]
+                del self._holders[ask]
 
     def matches(self, topic: str) -> list[T]:
         """Return the holders of ``topic``, in the order in which they came."""

@@ -38,19 +38,19 @@ class FilterTree(Generic[T]):
         self._root: _Level[T] = _Level()
         self.size = 0
 
-    def add(self, interest: str, holder: T) -> None:
+    def add(self, ask: str, holder: T) -> None:
         """Let ``holder`` have a checked filter; having it twice is having it once."""
         level = self._root
-        for name in interest.split("/"):
+        for name in ask.split("/"):
             level = level.children.setdefault(name, _Level())
         if holder not in level.here:
             level.here[holder] = None
             self.size += 1
 
-    def remove(self, interest: str, holder: T) -> None:
+    def remove(self, ask: str, holder: T) -> None:
         """Take the filter from ``holder``, if it has it."""
         path = [self._root]
-        names = interest.split("/")
+        names = ask.split("/")
         for name in names:
             child = path[-1].children.get(name)
             if child is None:

@@ -1,7 +1,7 @@
 """Which of up to 64 members want a topic: one bit for each.
 
 For example, members 0 and 2 of a cluster are interested in ``a/#``, and member 1 in ``b``: the mask
-of ``a/x`` is 0b101. A mask is remembered by topic until an interest changes that matches the topic.
+of ``a/x`` is 0b101. A mask is remembered by topic until an ask changes that matches the topic.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_CACHE_BYTES = 8 * 1024 * 1024
 
 
 class MaskIndex:
-    """The interests of up to 64 members, each with a *slot*: a number from 0 to 63."""
+    """The asks of up to 64 members, each with a *slot*: a number from 0 to 63."""
 
     def __init__(self) -> None:
         self._engine: Engine[int] = TopicFilters()
@@ -32,7 +32,7 @@ class MaskIndex:
             limit_bytes=MAX_CACHE_BYTES,
         )
 
-    def add(self, interest: str, slot: int) -> None:
+    def add(self, ask: str, slot: int) -> None:
         """Let the member in a slot have a checked filter; having it twice is having it once.
 
         Raises:
@@ -40,13 +40,13 @@ class MaskIndex:
         """
         if not 0 <= slot < MAX_MEMBERS:
             raise ValueError(f"slot {slot}: slots are from 0 to {MAX_MEMBERS - 1}")
-        self._engine.add(interest, slot)
-        self._changes.note(interest, _Change(slot, is_new=True))
+        self._engine.add(ask, slot)
+        self._changes.note(ask, _Change(slot, is_new=True))
 
-    def remove(self, interest: str, slot: int) -> None:
+    def remove(self, ask: str, slot: int) -> None:
         """Take the filter from the member in a slot, if it has it."""
-        self._engine.remove(interest, slot)
-        self._changes.note(interest, _Change(slot, is_new=False))
+        self._engine.remove(ask, slot)
+        self._changes.note(ask, _Change(slot, is_new=False))
 
     def mask_of(self, topic: bytes) -> int:
         """Return the members that want a topic, as it stands in events: bit n is slot n."""
@@ -70,13 +70,13 @@ class MaskIndex:
     def _mend(self, topic: str, mask: int, changes: list[_Change]) -> int:
         for change in changes:
             if not change.is_new:
-                return self._match(topic)  # another interest of that member may match all the same
+                return self._match(topic)  # another ask of that member may match all the same
             mask |= 1 << change.slot
         return mask
 
 
 class _Change(NamedTuple):
-    """One interest of a member has come, or gone."""
+    """One ask of a member has come, or gone."""
 
     slot: int
     is_new: bool

@@ -21,13 +21,13 @@ class TopicFilters(Generic[T]):
         self._exact: ExactTopics[T] = ExactTopics()
         self._wild: FilterTree[T] = FilterTree()
 
-    def add(self, interest: str, holder: T) -> None:
+    def add(self, ask: str, holder: T) -> None:
         """Let ``holder`` have a checked filter; having it twice is having it once."""
-        (self._wild if is_wild(interest) else self._exact).add(interest, holder)
+        (self._wild if is_wild(ask) else self._exact).add(ask, holder)
 
-    def remove(self, interest: str, holder: T) -> None:
+    def remove(self, ask: str, holder: T) -> None:
         """Take the filter from ``holder``, if it has it."""
-        (self._wild if is_wild(interest) else self._exact).remove(interest, holder)
+        (self._wild if is_wild(ask) else self._exact).remove(ask, holder)
 
     def matches(self, topic: str) -> list[T]:
         """Return the holders whose filters match ``topic``, each once."""

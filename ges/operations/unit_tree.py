@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from ges.units.arcs import WHOLE, Arc
+from ges.telling.arcs import WHOLE, Arc
 from ges.units.unit_names import LEVEL_NAMES, written
 from ges.wire.status import ContextStatus, Status
 from ges.wire.unit_messages import TOP_LEVEL

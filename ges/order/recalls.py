@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from ges.gateways.cluster import Cluster
 from ges.order.flow_order import FlowOrdering
 from ges.order.recall import RecallLog
+from ges.telling.post import ANYBODY, Mail
 from ges.units.address import LEVELS
-from ges.units.post import ANYBODY, Mail
 from ges.wire.event_runs import EventRun
 from ges.wire.recall_messages import (
     MAX_TAILS,

@@ -11,21 +11,12 @@ An event that is published before may come or not; none that is published after 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from ges.profiles.profile import Profile
 from ges.wire.asked import Ask
-from overlay.machine import Fact
 
 K = TypeVar("K", bound=Hashable)
-
-
-@dataclass(frozen=True, slots=True)
-class Active(Fact, Generic[K]):
-    """These subscriptions are active in the cluster: the keys that they were given."""
-
-    keys: tuple[K, ...]
 
 
 class Activity(Generic[K]):
@@ -41,11 +32,11 @@ class Activity(Generic[K]):
         """Return how many subscriptions are not active yet."""
         return len(self._waiting)
 
-    def wait(self, key: K, interest: Ask) -> None:
-        """A subscription begins; the profile has its interest already."""
+    def wait(self, key: K, ask: Ask) -> None:
+        """A subscription begins; the profile has its ask already."""
         self.forget(key)
-        count = self._profile.since(interest)
-        self._waiting[key] = interest, count
+        count = self._profile.since(ask)
+        self._waiting[key] = ask, count
         self._by_count.setdefault(count, {})[key] = None
 
     def forget(self, key: K) -> None:
@@ -59,18 +50,18 @@ class Activity(Generic[K]):
 
     def restart(self) -> None:
         """The profile begins another life: its versions count anew."""
-        for key, (interest, _) in [*self._waiting.items()]:
-            self.wait(key, interest)
+        for key, (ask, _) in [*self._waiting.items()]:
+            self.wait(key, ask)
 
     def note_cut(self) -> None:
         """The profile has made a version of what has changed."""
         for key in [*self._by_count.get(None, ())]:
             self.wait(key, self._waiting[key][0])
 
-    def advance(self, floor: int) -> list[Active[K]]:
+    def advance(self, floor: int) -> list[K]:
         """All members have taken versions up to ``floor``; return what is active by that."""
         counts = sorted(at for at in self._by_count if at is not None and at <= floor)
-        keys = tuple(key for count in counts for key in self._by_count[count])
+        keys = [key for count in counts for key in self._by_count[count]]
         for key in keys:
             self.forget(key)
-        return [Active(keys)] if keys else []
+        return keys

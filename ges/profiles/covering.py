@@ -1,4 +1,4 @@
-"""Interests in a trie by the levels of their filters: which cover a given one, and which it covers.
+"""Asks in a trie by the levels of their filters: which cover a given one, and which it covers.
 
 For example, with ``a/#``, ``a/b`` and ``c`` in it: ``a/b/c`` is covered by ``a/#``, and ``a/+``
 covers ``a/b``. Both questions walk over what matches, however many others there are.
@@ -22,7 +22,7 @@ class _Level:
 
 
 class CoverTree:
-    """A set of interests that knows what covers what."""
+    """A set of asks that knows what covers what."""
 
     def __init__(self) -> None:
         self._root = _Level()
@@ -30,40 +30,40 @@ class CoverTree:
         self._size = 0
 
     def __len__(self) -> int:
-        """Return how many interests are in it."""
+        """Return how many asks are in it."""
         return self._size
 
-    def __contains__(self, interest: Ask) -> bool:
-        """Say whether an interest is in it."""
-        if interest.is_everything:
-            return interest in self._others
+    def __contains__(self, ask: Ask) -> bool:
+        """Say whether an ask is in it."""
+        if ask.is_everything:
+            return ask in self._others
         level: _Level | None = self._root
-        for name in interest.filter.split("/"):
+        for name in ask.filter.split("/"):
             level = level.children.get(name) if level is not None else None
-        return level is not None and interest in level.here
+        return level is not None and ask in level.here
 
-    def add(self, interest: Ask) -> None:
-        """Put an interest in that is not in it."""
+    def add(self, ask: Ask) -> None:
+        """Put an ask in that is not in it."""
         self._size += 1
-        if interest.is_everything:
-            self._others[interest] = None
+        if ask.is_everything:
+            self._others[ask] = None
             return
         level = self._root
-        for name in interest.filter.split("/"):
+        for name in ask.filter.split("/"):
             level = level.children.setdefault(name, _Level())
-        level.here[interest] = None
+        level.here[ask] = None
 
-    def remove(self, interest: Ask) -> None:
-        """Take an interest out that is in it."""
+    def remove(self, ask: Ask) -> None:
+        """Take an ask out that is in it."""
         self._size -= 1
-        if interest.is_everything:
-            del self._others[interest]
+        if ask.is_everything:
+            del self._others[ask]
             return
         path = [self._root]
-        names = interest.filter.split("/")
+        names = ask.filter.split("/")
         for name in names:
             path.append(path[-1].children[name])
-        del path[-1].here[interest]
+        del path[-1].here[ask]
         for name, parent, child in zip(
             reversed(names), reversed(path[:-1]), reversed(path[1:]), strict=True
         ):
@@ -71,23 +71,23 @@ class CoverTree:
                 break
             del parent.children[name]
 
-    def covering(self, interest: Ask) -> Iterator[Ask]:
-        """Yield those that cover an interest, but for itself."""
+    def covering(self, ask: Ask) -> Iterator[Ask]:
+        """Yield those that cover an ask, but for itself."""
         found = [*self._others]
-        if not interest.is_everything:
-            _collect_wider(self._root, interest.filter.split("/"), 0, found)
-        return (wide for wide in found if wide != interest and covers(wide, interest))
+        if not ask.is_everything:
+            _collect_wider(self._root, ask.filter.split("/"), 0, found)
+        return (wide for wide in found if wide != ask and covers(wide, ask))
 
-    def covered(self, interest: Ask) -> list[Ask]:
-        """Return those that an interest covers, but for itself."""
+    def covered(self, ask: Ask) -> list[Ask]:
+        """Return those that an ask covers, but for itself."""
         found: list[Ask] = []
-        if not interest.is_everything:
-            _collect_narrower(self._root, interest.filter.split("/"), 0, found)
+        if not ask.is_everything:
+            _collect_narrower(self._root, ask.filter.split("/"), 0, found)
         else:
             found += self._others
-        if interest.is_everything:
+        if ask.is_everything:
             _collect_all(self._root, found)
-        return [narrow for narrow in found if narrow != interest and covers(interest, narrow)]
+        return [narrow for narrow in found if narrow != ask and covers(ask, narrow)]
 
 
 def _collect_wider(level: _Level, names: list[str], at: int, found: list[Ask]) -> None:

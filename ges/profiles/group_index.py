@@ -62,9 +62,9 @@ class GroupIndex:
         """Return the slots of the members in a group that take events of that class, as a mask."""
         return self._masks.get((link_class, key), 0)
 
-    def count(self, link_class: LinkClass, interest: Ask, slot: int, by: int) -> None:
-        """One interest of a member is for a group, or (``by`` is -1) is no more."""
-        group = group_of(interest)
+    def count(self, link_class: LinkClass, ask: Ask, slot: int, by: int) -> None:
+        """One ask of a member is for a group, or (``by`` is -1) is no more."""
+        group = group_of(ask)
         used, place = (link_class, group.key, slot), (link_class, group.key)
         self._uses[used] += by
         mask = self._masks.get(place, 0)
@@ -89,8 +89,8 @@ class GroupIndex:
             return ()
 
 
-def group_of(interest: Ask) -> Group:
-    """Return the group that an interest with one is for."""
-    name = interest.group or ""
-    key = group_key(interest.filter, name, interest.realm)
-    return Group(key, interest.filter, name, interest.realm)
+def group_of(ask: Ask) -> Group:
+    """Return the group that an ask with one is for."""
+    name = ask.group or ""
+    key = group_key(ask.filter, name, ask.realm)
+    return Group(key, ask.filter, name, ask.realm)

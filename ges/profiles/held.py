@@ -20,18 +20,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ges.matching.asks import add_marks, digest_of, mark_of
+from ges.telling.shared import is_later
 from ges.wire.asked import Ask
-from ges.wire.profile_messages import (
-    HeldProfile,
-    ProfileDelta,
-    ProfilePage,
-    ProfileVersion,
-)
-from overlay.circular import is_after
+from ges.wire.profile_messages import ProfileDelta, ProfilePage
+from ges.wire.telling_messages import HeldRow, RowVersion
 
-MAX_HELD = 32_768  #: interests of one member; who tells of more counts as interested in everything
+MAX_HELD = 32_768  #: asks of one member; who tells of more counts as interested in everything
 MAX_EARLY = 64  #: changes of one member that came before the one they build upon
-NOTHING = ProfileVersion(0, 0)
+NOTHING = RowVersion(0, 0)
 
 
 class Listener(Protocol):
@@ -40,7 +36,7 @@ class Listener(Protocol):
     def change(self, uid: str, added: Iterable[Ask], removed: Iterable[Ask]) -> None:
         """The profile held of a member has changed so."""
 
-    def replace(self, uid: str, interests: Iterable[Ask]) -> None:
+    def replace(self, uid: str, asks: Iterable[Ask]) -> None:
         """All that is held of a member is this."""
 
     def set_behind(self, uid: str, is_behind: bool) -> None:
@@ -52,13 +48,13 @@ class _Held:
     """What is held of one member."""
 
     incarnation: int
-    version: ProfileVersion | None = None  #: None: the member has told nothing yet
+    version: RowVersion | None = None  #: None: the member has told nothing yet
     digest: int = 0  #: of that version, as its member says
-    interests: set[Ask] = field(default_factory=set)
-    newest: ProfileVersion = NOTHING  #: that the member has told of
+    asks: set[Ask] = field(default_factory=set)
+    newest: RowVersion = NOTHING  #: that the member has told of
     is_greeted: bool = False  #: the member knows that this broker is there, in its present life
     is_doubtful: bool = False  #: what is held has another digest than it should
-    early: dict[ProfileVersion, ProfileDelta] = field(default_factory=dict)  #: by version before
+    early: dict[RowVersion, ProfileDelta] = field(default_factory=dict)  #: by version before
     pages: dict[int, ProfilePage] = field(default_factory=dict)  #: of one version, not all yet
 
     @property
@@ -101,7 +97,7 @@ class MemberProfiles:
             self._listener.replace(uid, ())
             self._listener.set_behind(uid, True)
 
-    def version_of(self, uid: str) -> ProfileVersion | None:
+    def version_of(self, uid: str) -> RowVersion | None:
         """Return which version of a member's profile is held; None: none that counts."""
         held = self._held.get(uid)
         return None if held is None or held.is_doubtful else held.version
@@ -111,41 +107,25 @@ class MemberProfiles:
         held = self._held.get(uid)
         return held is not None and held.is_behind
 
-    def interests_of(self, uid: str) -> frozenset[Ask]:
+    def asks_of(self, uid: str) -> frozenset[Ask]:
         """Return what is held of a member."""
         held = self._held.get(uid)
-        return frozenset(held.interests) if held is not None else frozenset()
+        return frozenset(held.asks) if held is not None else frozenset()
 
-    def rows(self) -> list[HeldProfile]:
-        """Return which version of each profile is held, with the digest of what is held."""
+    def rows(self) -> list[HeldRow]:
+        """Return which version of each profile is held of those that know of this broker."""
         return [
-            HeldProfile(uid, held.version or NOTHING, held.digest)
+            HeldRow(uid, held.version)
             for uid, held in sorted(self._held.items())
+            if held.version is not None and held.is_greeted and not held.is_doubtful
         ]
 
-    def audit(self, uid: str) -> bool:
-        """Reckon anew whether what is held of a member is what it should be."""
-        held = self._held.get(uid)
-        if held is None or held.version is None or digest_of(held.interests) == held.digest:
-            return True
-        self.doubt(uid)
-        return False
-
-    def doubt(self, uid: str) -> None:
-        """What is held of a member is wrong: it counts as interested in everything."""
-        held = self._held.get(uid)
-        if held is not None:
-            held.is_doubtful = True
-            self._listener.set_behind(uid, True)
-
-    def note(self, uid: str, version: ProfileVersion) -> bool:
-        """A member has made a version; says whether that was not known."""
-        held = self._of(uid, version)
-        if held is None or not is_later(version, held.newest) or not is_later_than(version, held):
-            return False
-        held.newest = version
-        self._listener.set_behind(uid, held.is_behind)
-        return True
+    def hint(self, uid: str) -> ProfileDelta | None:
+        """Return which version of a member's profile is held, to be told to another member."""
+        held, version = self._held.get(uid), self.version_of(uid)
+        if held is None or version is None:
+            return None
+        return ProfileDelta(uid, version, version, (), (), held.digest)
 
     # ── what members tell ─────────────────────────────────────────────────────────────────────
 
@@ -185,9 +165,9 @@ class MemberProfiles:
         held.pages[page.page] = page
         if len(held.pages) < page.pages:
             return False
-        interests = {each for part in held.pages.values() for each in part.interests}
+        asks = {each for part in held.pages.values() for each in part.asks}
         held.pages.clear()
-        if digest_of(interests) != page.digest or len(interests) > MAX_HELD:
+        if digest_of(asks) != page.digest or len(asks) > MAX_HELD:
             return False
         # What this broker has said that it holds stays the least that it is to hold.
         known = [held.version, *(delta.after for delta in held.early.values())]
@@ -195,11 +175,11 @@ class MemberProfiles:
         for version in known:
             if version is not None and is_later(version, held.newest):
                 held.newest = version
-        self._install(uid, held, page.version, page.digest, interests)
+        self._install(uid, held, page.version, page.digest, asks)
         self._go_on(uid, held)
         return True
 
-    def _of(self, uid: str, version: ProfileVersion) -> _Held | None:
+    def _of(self, uid: str, version: RowVersion) -> _Held | None:
         """Return what is held of a member in the life that a version is of, or None."""
         held = self._held.get(uid)
         return held if held is not None and held.incarnation == version.epoch else None
@@ -208,46 +188,51 @@ class MemberProfiles:
         """Make the change, if it builds upon what is held and gives the digest that it should."""
         if not is_later_than(delta.after, held):
             if delta.after == held.version and delta.digest != held.digest:
-                self.doubt(uid)
+                self._doubt(uid, held)
             return False
         if delta.before.count == 0:
-            interests = set(delta.added)
-            if digest_of(interests) != delta.digest:
+            asks = set(delta.added)
+            if digest_of(asks) != delta.digest:
                 return False  # it is behind, as it has told of a later version
-            self._install(uid, held, delta.after, delta.digest, interests)
+            self._install(uid, held, delta.after, delta.digest, asks)
             return True
         if held.is_doubtful or delta.before != held.version:
             return False
         digest = held.digest
-        for interest in delta.added:
-            digest = add_marks(digest, mark_of(interest))
-        for interest in delta.removed:
-            digest = add_marks(digest, -mark_of(interest))
+        for ask in delta.added:
+            digest = add_marks(digest, mark_of(ask))
+        for ask in delta.removed:
+            digest = add_marks(digest, -mark_of(ask))
         is_sound = digest == delta.digest and (
-            held.interests.isdisjoint(delta.added)
-            and held.interests.issuperset(delta.removed)
-            and len(held.interests) + len(delta.added) <= MAX_HELD
+            held.asks.isdisjoint(delta.added)
+            and held.asks.issuperset(delta.removed)
+            and len(held.asks) + len(delta.added) <= MAX_HELD
         )
         if not is_sound:
-            self.doubt(uid)
+            self._doubt(uid, held)
             return False
-        held.interests.difference_update(delta.removed)
-        held.interests.update(delta.added)
+        held.asks.difference_update(delta.removed)
+        held.asks.update(delta.added)
         held.version, held.digest = delta.after, digest
         self._listener.change(uid, delta.added, delta.removed)
         return True
+
+    def _doubt(self, uid: str, held: _Held) -> None:
+        """What is held of a member is wrong: it counts as interested in everything."""
+        held.is_doubtful = True
+        self._listener.set_behind(uid, True)
 
     def _install(
         self,
         uid: str,
         held: _Held,
-        version: ProfileVersion,
+        version: RowVersion,
         digest: int,
-        interests: set[Ask],
+        asks: set[Ask],
     ) -> None:
-        held.version, held.digest, held.interests = version, digest, interests
+        held.version, held.digest, held.asks = version, digest, asks
         held.is_doubtful = False
-        self._listener.replace(uid, interests)
+        self._listener.replace(uid, asks)
 
     def _go_on(self, uid: str, held: _Held) -> None:
         """Make the changes that came early, and say whether the member is behind then."""
@@ -265,13 +250,6 @@ class MemberProfiles:
         self._listener.set_behind(uid, held.is_behind)
 
 
-def is_later(one: ProfileVersion, other: ProfileVersion) -> bool:
-    """Say whether a version of a member's profile is later than another one."""
-    if one.epoch != other.epoch:
-        return is_after(one.epoch, other.epoch)
-    return one.count > other.count
-
-
-def is_later_than(version: ProfileVersion, held: _Held) -> bool:
+def is_later_than(version: RowVersion, held: _Held) -> bool:
     """Say whether a version is later than the one that is held."""
     return held.version is None or is_later(version, held.version)

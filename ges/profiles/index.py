@@ -4,7 +4,7 @@ For example, the member in slot 0 has ``a/#`` in its profile and the one in slot
 nothing is known of the one in slot 2: ``a/x`` goes to 0b101. In doubt a member is included.
 
 There is a mask for each class of events, and for each realm that somebody has asked for. What finds
-and remembers them by topic is one :class:`~ges.matching.mask_index.MaskIndex` for each. Interests
+and remembers them by topic is one :class:`~ges.matching.mask_index.MaskIndex` for each. Asks
 with a queue group are in no mask, but in the index of groups (:mod:`ges.profiles.group_index`).
 """
 
@@ -30,11 +30,11 @@ class ProfileIndex:
     def __init__(self) -> None:
         self.groups = GroupIndex()  #: of which one member is to get an event, and not each
         self._masks = {(each, int(Realm.ALL)): MaskIndex() for each in LinkClass}
-        #: How many interests hold a filter in a slot: two members may claim one for a moment.
+        #: How many asks hold a filter in a slot: two members may claim one for a moment.
         self._uses: Counter[tuple[_Kind, str, int]] = Counter()
         self._everything: Counter[tuple[_Kind, int]] = Counter()  #: likewise, without filters
         self._all = dict.fromkeys(self._masks, 0)  #: masks of these
-        self._interests: dict[str, set[Ask]] = {}  #: by member
+        self._asks: dict[str, set[Ask]] = {}  #: by member
         self._behind: set[str] = set()
         self._slots: dict[str, int] = {}
         self._unknown = 0  #: mask of members that are behind
@@ -61,24 +61,24 @@ class ProfileIndex:
         """Members have these slots, each from 0 to 63; others have none."""
         for uid, slot in [*self._slots.items()]:
             if slots.get(uid) != slot:
-                self._count(slot, self._interests.get(uid, ()), -1)
+                self._count(slot, self._asks.get(uid, ()), -1)
                 del self._slots[uid]
         for uid, slot in slots.items():
             if uid not in self._slots:
                 self._slots[uid] = slot
-                self._count(slot, self._interests.get(uid, ()), 1)
+                self._count(slot, self._asks.get(uid, ()), 1)
         self._reckon_unknown()
 
-    def interests_of(self, uid: str) -> Collection[Ask]:
+    def asks_of(self, uid: str) -> Collection[Ask]:
         """Return what is held of a member, in no order."""
-        return self._interests.get(uid, ())
+        return self._asks.get(uid, ())
 
     # ── what is held of members ───────────────────────────────────────────────────────────────
 
     def change(self, uid: str, added: Iterable[Ask], removed: Iterable[Ask]) -> None:
         """The profile held of a member has changed so."""
         self.changes += 1
-        held = self._interests.setdefault(uid, set())
+        held = self._asks.setdefault(uid, set())
         more = set(added) - held
         held |= more
         less = held.intersection(removed)
@@ -87,12 +87,12 @@ class ProfileIndex:
             self._count(slot, more, 1)  # first, so that no topic is without both for a moment
             self._count(slot, less, -1)
         if not held:
-            del self._interests[uid]
+            del self._asks[uid]
 
-    def replace(self, uid: str, interests: Iterable[Ask]) -> None:
+    def replace(self, uid: str, asks: Iterable[Ask]) -> None:
         """All that is held of a member is this."""
-        wanted = set(interests)
-        self.change(uid, wanted, self._interests.get(uid, set()) - wanted)
+        wanted = set(asks)
+        self.change(uid, wanted, self._asks.get(uid, set()) - wanted)
 
     def set_behind(self, uid: str, is_behind: bool) -> None:
         """A member is to be counted as interested in everything, or no longer."""
@@ -108,17 +108,17 @@ class ProfileIndex:
             if (slot := self._slots.get(uid)) is not None:
                 self._unknown |= 1 << slot
 
-    def _count(self, slot: int, interests: Iterable[Ask], by: int) -> None:
-        for interest in interests:
+    def _count(self, slot: int, asks: Iterable[Ask], by: int) -> None:
+        for ask in asks:
             for link_class, bit in CLASS_BITS.items():
-                if not interest.classes & bit:
+                if not ask.classes & bit:
                     continue
-                if interest.group is not None:
-                    self.groups.count(link_class, interest, slot, by)
-                elif not interest.is_everything:
-                    self._count_filter((link_class, interest.realm), interest.filter, slot, by)
+                if ask.group is not None:
+                    self.groups.count(link_class, ask, slot, by)
+                elif not ask.is_everything:
+                    self._count_filter((link_class, ask.realm), ask.filter, slot, by)
                 else:  # of a kind that is not known here: it may want anything
-                    self._count_everything((link_class, interest.realm), slot, by)
+                    self._count_everything((link_class, ask.realm), slot, by)
 
     def _index(self, kind: _Kind) -> MaskIndex:
         if kind not in self._masks:

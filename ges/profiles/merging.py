@@ -1,4 +1,4 @@
-"""What a profile is merged to when it has become too large: few interests that cover many.
+"""What a profile is merged to when it has become too large: few asks that cover many.
 
 For example, ``s/1/t``, ``s/1/u`` and ``s/2/t`` are merged to ``s/1/#`` and ``s/2/t``, and if that
 is still too much to ``s/#``: what has the deepest prefix in common goes first. Merged, a broker
@@ -18,19 +18,19 @@ from ges.wire.topics import REST
 _Prefix = tuple[int, int, int, tuple[str, ...]]
 
 
-def merge(interests: Collection[Ask], most: int, most_bytes: int) -> set[Ask]:
-    """Return what covers some of the interests, so that at most so many are left with it.
+def merge(asks: Collection[Ask], most: int, most_bytes: int) -> set[Ask]:
+    """Return what covers some of the asks, so that at most so many are left with it.
 
     Those with a group are left as they are, as one that is wider than what its members want would
     be chosen to serve what none of them does.
 
     Args:
-        interests: a minimal set; it is minimal no more with what is returned beside it.
-        most: interests that may be left.
+        asks: a minimal set; it is minimal no more with what is returned beside it.
+        most: asks that may be left.
         most_bytes: and what they may take, as :func:`~ges.matching.asks.size_of` says.
     """
-    left = {each for each in interests if each.group is None and not each.is_everything}
-    fixed = [each for each in interests if each not in left]
+    left = {each for each in asks if each.group is None and not each.is_everything}
+    fixed = [each for each in asks if each not in left]
     room, room_bytes = most - len(fixed), most_bytes - sum(map(size_of, fixed))
     size = sum(map(size_of, left))
     made: set[Ask] = set()
@@ -48,7 +48,7 @@ def merge(interests: Collection[Ask], most: int, most_bytes: int) -> set[Ask]:
         depth -= 1
     if left and (len(left) > room or size > room_bytes):
         classes, realm = 0, Realm.CLUSTER
-        for each in interests:  # what is everything of some classes already grows to these
+        for each in asks:  # what is everything of some classes already grows to these
             if each.group is None:
                 classes, realm = classes | each.classes, Realm(max(realm, each.realm))
         made = {everything(classes, realm)}
@@ -67,7 +67,7 @@ def _groups(left: set[Ask], depth: int) -> list[list[Ask]]:
     return sorted(groups, key=lambda together: (-len(together), min(e.filter for e in together)))
 
 
-def _above(interest: Ask, depth: int) -> Ask:
-    levels = interest.filter.split("/")[:depth]
+def _above(ask: Ask, depth: int) -> Ask:
+    levels = ask.filter.split("/")[:depth]
     text = "/".join([*levels, REST])
-    return Ask(text, interest.classes, None, interest.realm)
+    return Ask(text, ask.classes, None, ask.realm)

@@ -1,36 +1,30 @@
 """The part of a broker's machine that tells what the clients here want, and knows it of others.
 
 The rules are those of :mod:`ges.profiles.exchange`. This joins them to the cluster: who is a
-member, how all are told something (:mod:`ges.units.spread`), how one member is
-(:mod:`ges.units.post`), and how neighbours compare what they hold (:mod:`ges.units.held`).
+member, how all are told something (:mod:`ges.telling.spread`), how one member is
+(:mod:`ges.telling.post`), and how neighbours compare (:mod:`ges.telling.comparison`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from ges.profiles.activity import Active
-from ges.profiles.exchange import Act, ProfileExchange, TellAll
+from ges.profiles.exchange import ProfileExchange
 from ges.profiles.index import ProfileIndex
-from ges.topology.part import CommandHandler, MessageHandler, Part, RingView
-from ges.units.post import Post
+from ges.telling.part import CommandHandler, MessageHandler, Part, RingView
+from ges.telling.post import Post
+from ges.telling.shared import Asking
 from ges.units.units_part import UnitsPart
 from ges.wire.asked import Ask
-from ges.wire.profile_messages import (
-    HeldProfiles,
-    HeldProfilesWanted,
-    ProfileDelta,
-    ProfilePage,
-    ProfileTaken,
-    ProfileWanted,
-)
-from ges.wire.unit_messages import Kind
-from overlay.ids import Nanos
+from ges.wire.profile_messages import ProfileDelta, ProfilePage, ProfileTaken
+from ges.wire.telling_messages import Kind
+from overlay.ids import Nanos, nanos
 from overlay.machine import Command, Effect, Message
 from overlay.multigraph.weights import LinkKey
+
+STAYS_NS = nanos(15.0)  #: a difference that is seen again within this is no change under way
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +32,7 @@ class Wanted(Command):
     """A client here wants this; the same key again replaces what it was for."""
 
     key: Hashable
-    interest: Ask
+    ask: Ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +50,15 @@ class ProfilesPart(Part):
         self._units = units
         self._post = post
         self._life = ring.peer.incarnation
-        self.exchange: ProfileExchange[Any] = ProfileExchange(ring.peer.uid, self._life)
+        self.exchange: ProfileExchange[Hashable] = ProfileExchange(
+            ring.peer.uid, self._life, post.send, self._tell_all
+        )
         self._members: dict[str, int] = {}
         self._members_changes = 0
         self._slot: int | None = None
-        self._active: list[Hashable] = []  #: keys that nobody has taken yet
-        self._digest = 0  #: of all profiles, when compared last
-        units.spread.register(Kind.PROFILES, ProfileDelta, self._on_told)
-        units.comparison.register(Kind.PROFILES, self)
+        units.spread.register(Kind.PROFILES, ProfileDelta, self.exchange.on_told)
+        asking = Asking(Kind.PROFILES, self.exchange, post.send, stays=STAYS_NS)
+        units.sharing.compare(asking)
 
     # ── what others see ───────────────────────────────────────────────────────────────────────
 
@@ -77,18 +72,13 @@ class ProfilesPart(Part):
         """How many queue groups and filters the clients here are in."""
         return self.exchange.profile.grouped
 
-    def is_wanted(self, interest: Ask) -> bool:
+    def is_wanted(self, ask: Ask) -> bool:
         """Say whether a client here has asked for just this."""
-        return self.exchange.profile.is_wanted(interest)
+        return self.exchange.profile.is_wanted(ask)
 
-    def why_full(self, interest: Ask) -> str | None:
+    def why_full(self, ask: Ask) -> str | None:
         """Return why there is no room for what a client asks for, or None."""
-        return self.exchange.profile.why_full(interest)
-
-    @property
-    def digest(self) -> int:
-        """63 bits that are equal where two members hold the same profiles."""
-        return self.exchange.digest
+        return self.exchange.profile.why_full(ask)
 
     @property
     def counters(self) -> Counter[str]:
@@ -97,8 +87,7 @@ class ProfilesPart(Part):
 
     def take_active(self) -> list[Hashable]:
         """Return, once, the keys of the subscriptions that have become active in the cluster."""
-        active, self._active = self._active, []
-        return active
+        return self.exchange.take_active()
 
     # ── as a part ─────────────────────────────────────────────────────────────────────────────
 
@@ -108,10 +97,7 @@ class ProfilesPart(Part):
         return {
             ProfileDelta: self._on_delta,
             ProfileTaken: self._on_taken,
-            ProfileWanted: self._on_wanted,
             ProfilePage: self._on_page,
-            HeldProfilesWanted: self._on_held_wanted,
-            HeldProfiles: self._on_held,
         }
 
     @property
@@ -124,7 +110,7 @@ class ProfilesPart(Part):
         due = self.exchange.next_deadline()
         if due is None or due > now:
             return []
-        return self._do(*self.exchange.handle_timers(now), now)
+        return self.exchange.handle_timers(now)
 
     def next_deadline(self) -> Nanos | None:
         """Return when something is due next, or None."""
@@ -140,75 +126,43 @@ class ProfilesPart(Part):
         self._members_changes, self._slot, self._life = units.changes, slot, life
         effects: list[Effect] = []
         if is_reborn:
-            effects += self._do(*self.exchange.rejoined(life, now), now)
+            effects += self.exchange.rejoined(life, now)
         rows = units.members
         lives = {uid: row.member.incarnation for uid, row in rows.items()}
         if slot is None:
             lives.pop(self._ring.peer.uid, None)
         slots = {uid: row.slot for uid, row in rows.items()}
-        effects += self._do(*self.exchange.set_members(slots, lives, now), now)
-        return effects
-
-    def on_differs(self, uid: str, now: Nanos) -> list[Effect]:
-        """Another member holds other profiles."""
-        return self._act(self.exchange.on_differs(uid, now), now)
+        return effects + self.exchange.set_members(slots, lives, now)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _on_client_wants(self, wanted: Wanted, now: Nanos) -> list[Effect]:
-        return self._do(*self.exchange.subscribe(wanted.key, wanted.interest, now), now)
+        return self.exchange.subscribe(wanted.key, wanted.ask, now)
 
     def _on_client_leaves(self, unwanted: Unwanted, now: Nanos) -> list[Effect]:
         effects: list[Effect] = []
         for key in unwanted.keys:
-            effects += self._do(*self.exchange.unsubscribe(key, now), now)
+            effects += self.exchange.unsubscribe(key, now)
         return effects
-
-    def _on_told(self, delta: ProfileDelta, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
-        is_taken, acts = self.exchange.on_delta(delta, now)
-        return is_taken, self._act(acts, now)
 
     def _on_delta(self, key: LinkKey, delta: ProfileDelta, now: Nanos) -> list[Effect]:
-        return self._act(self.exchange.on_delta(delta, now)[1], now)
+        return self.exchange.on_delta(key[0], delta, now)
 
     def _on_taken(self, key: LinkKey, taken: ProfileTaken, now: Nanos) -> list[Effect]:
-        return self._do([], self.exchange.on_taken(key[0], taken.version, now), now)
-
-    def _on_wanted(self, key: LinkKey, wanted: ProfileWanted, now: Nanos) -> list[Effect]:
-        return self._act(self.exchange.on_wanted(key[0], now), now)
+        self.exchange.on_taken(key[0], taken.version)
+        return []
 
     def _on_page(self, key: LinkKey, page: ProfilePage, now: Nanos) -> list[Effect]:
-        return self._act(self.exchange.on_page(page, now), now)
-
-    def _on_held_wanted(self, key: LinkKey, wanted: HeldProfilesWanted, now: Nanos) -> list[Effect]:
-        return self._act(self.exchange.on_held_wanted(key[0]), now)
-
-    def _on_held(self, key: LinkKey, held: HeldProfiles, now: Nanos) -> list[Effect]:
-        return self._act(self.exchange.on_held(key[0], held, now), now)
-
-    def _do(self, acts: list[Act], active: Iterable[Active[Any]], now: Nanos) -> list[Effect]:
-        for each in active:
-            self._active += each.keys
-        return self._act(acts, now)
-
-    def _act(self, acts: Iterable[Act], now: Nanos) -> list[Effect]:
-        effects: list[Effect] = []
-        for act in acts:
-            if isinstance(act, TellAll):
-                effects += self._tell_all(act.message, now)
-            else:
-                effects += self._post.send(act.uid, act.message)
-        return effects
+        return self.exchange.on_page(page, now)
 
     def _tell_all(self, delta: ProfileDelta, now: Nanos) -> list[Effect]:
         told = [uid for uid in self._units.members if uid != self._ring.peer.uid]
 
         def on_done(missing: frozenset[str], now: Nanos) -> list[Effect]:
-            active: list[Active[Any]] = []
             for uid in told:
                 if uid not in missing:
-                    active += self.exchange.on_taken(uid, delta.after, now)
-            return self._do([], active, now)
+                    self.exchange.on_taken(uid, delta.after)
+            return []
 
         self._units.comparison.touch(now)
         return self._units.spread.tell(Kind.PROFILES, delta, now, on_done)

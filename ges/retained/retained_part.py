@@ -1,10 +1,10 @@
 """The part of a broker's machine that finds out where members keep other retained values.
 
-Retained events go to all members when they are published. A broker that has just joined, or has
-missed one, finds out when ring neighbours compare what they hold (:mod:`ges.units.held`): it tells
-the other what it keeps, as marks of 256 buckets of topics (:class:`RetainedWanted`), and gets the
-values of those that differ. Then it is asked for its own in turn. Secure values are compared by
-those alone that secure links lead to.
+Retained events go to all members when they are published. A member that has just joined, or has
+missed one, finds out when ring neighbours compare what they hold (:mod:`ges.telling.comparison`).
+It asks its neighbour (:mod:`ges.telling.shared`) and says what it keeps, as a row for each of 256
+buckets of topics. It gets the values of the buckets that differ, and is asked for its own in turn.
+Secure values are compared by those alone that secure links lead to.
 
 Where a comparison goes on to differ and nothing has come of the last question, as where two brokers
 have unlike bounds, the next one is asked after twice as long, up to two minutes.
@@ -12,22 +12,20 @@ have unlike bounds, the next one is asked after twice as long, up to two minutes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ges.gateways.gateways_part import GatewaysPart
-from ges.retained.values import RetainedValues
-from ges.topology.part import MessageHandler, Part
-from ges.units.post import Post
+from ges.retained.values import BUCKETS, RetainedValues
+from ges.telling.part import Part
+from ges.telling.post import Post
+from ges.telling.shared import Asking
 from ges.units.units_part import UnitsPart
-from ges.wire.retained_messages import RetainedWanted, pack_marks, read_marks
-from ges.wire.unit_messages import Kind
+from ges.wire.telling_messages import HeldRow, Kind, RowsWanted, RowVersion
 from overlay.ids import LinkClass, Nanos, nanos
-from overlay.machine import Effect, Fact, Message, Notify
-from overlay.multigraph.weights import LinkKey
+from overlay.machine import Effect, Fact, Notify
 
-AGAIN_NS = nanos(2.0)  #: who is asked in vain is asked again after this, then twice as long ...
-LONGEST_NS = nanos(120.0)  #: ... up to this
+AGAIN_NS = nanos(2.0)  #: a broker that was asked in vain is asked again after this, ...
+LONGEST_NS = nanos(120.0)  #: ... then after twice as long, up to this
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,44 +37,17 @@ class ValuesAsked(Fact):
     marks: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    digest: int  #: of what was kept here then
-    again_at: Nanos
-    pause: Nanos
-
-
 class RetainedPart(Part):
     """The values of one broker, as members compare them; the way of events puts them in."""
 
     def __init__(self, units: UnitsPart, gateways: GatewaysPart, post: Post) -> None:
         self.values = RetainedValues()
         self._gateways = gateways
-        self._post = post
-        self._units = units
-        units.comparison.register(Kind.RETAINED, _Compared(self, secure=False))
-        secure = _Compared(self, secure=True)
-        units.comparison.register(Kind.SECURE_RETAINED, secure, self._is_reached)
-
-    @property
-    def messages(self) -> Mapping[type[Message], MessageHandler]:
-        """What members ask each other."""
-        return {RetainedWanted: self._on_wanted}
-
-    def wanted(self, *, secure: bool, answer: bool) -> RetainedWanted:
-        """Return the question for what others keep."""
-        return RetainedWanted(secure, pack_marks(self.values.marks(secure=secure)), answer)
-
-    def send(self, uid: str, message: Message) -> list[Effect]:
-        """Send a member a message."""
-        return self._post.send(uid, message)
-
-    def prune(self, asked: dict[str, _Asked]) -> None:
-        """Forget what was asked of brokers that are members no more."""
-        for uid in asked.keys() - self._units.members.keys():
-            del asked[uid]
-
-    # ── inside ────────────────────────────────────────────────────────────────────────────────
+        for kind, secure in ((Kind.RETAINED, False), (Kind.SECURE_RETAINED, True)):
+            held = _Compared(self.values, secure=secure)
+            concerns = self._is_reached if secure else None
+            pauses = AGAIN_NS, LONGEST_NS
+            units.sharing.compare(Asking(kind, held, post.send, concerns=concerns, pauses=pauses))
 
     def _is_reached(self, uid: str) -> bool:
         """Say whether secure links lead to a member."""
@@ -84,37 +55,29 @@ class RetainedPart(Part):
         table = self._gateways.tables.get(LinkClass.SECURE)  # None: this broker has no slot yet
         return slot is not None and table is not None and bool(table.reached >> slot & 1)
 
-    def _on_wanted(self, key: LinkKey, wanted: RetainedWanted, now: Nanos) -> list[Effect]:
-        uid, secure, marks = key[0], wanted.secure, read_marks(wanted.marks)
-        if (secure and not self._is_reached(uid)) or marks == self.values.marks(secure=secure):
-            return []
-        effects: list[Effect] = [Notify(ValuesAsked(uid, secure, marks))]
-        if not wanted.answer:
-            effects += self.send(uid, self.wanted(secure=secure, answer=True))
-        return effects
-
 
 class _Compared:
-    """The values of one class, as :class:`ges.units.held.Comparison` compares them."""
+    """The values of one class, as they are shared; the version of a bucket is its mark."""
 
-    def __init__(self, part: RetainedPart, *, secure: bool) -> None:
-        self._part = part
+    def __init__(self, values: RetainedValues, *, secure: bool) -> None:
+        self._values = values
         self._secure = secure
-        self._asked: dict[str, _Asked] = {}
 
     @property
     def digest(self) -> int:
         """63 bits that are equal where two brokers keep the same values."""
-        return self._part.values.digest(secure=self._secure)
+        return self._values.digest(secure=self._secure)
 
-    def on_differs(self, uid: str, now: Nanos) -> list[Effect]:
-        """Another broker keeps other values: ask it, but not for ever in vain."""
-        digest, last = self.digest, self._asked.get(uid)
-        pause = AGAIN_NS
-        if last is not None and last.digest == digest:
-            if now < last.again_at:
-                return []
-            pause = min(2 * last.pause, LONGEST_NS)
-        self._part.prune(self._asked)
-        self._asked[uid] = _Asked(digest, now + pause, pause)
-        return self._part.send(uid, self._part.wanted(secure=self._secure, answer=False))
+    @property
+    def held(self) -> list[HeldRow]:
+        """The marks of the buckets in which there are values."""
+        marks = enumerate(self._values.marks(secure=self._secure))
+        return [HeldRow(str(at), RowVersion(mark, 0)) for at, mark in marks if mark]
+
+    def answer(self, uid: str, wanted: RowsWanted, now: Nanos) -> tuple[list[Effect], bool]:
+        """Have the values sent of the buckets that differ; the other broker may have some, too."""
+        theirs = {each.key: each.version.epoch for each in wanted.held}
+        marks = tuple(theirs.get(str(at), 0) for at in range(BUCKETS))
+        if marks == self._values.marks(secure=self._secure):
+            return [], False
+        return [Notify(ValuesAsked(uid, self._secure, marks))], True

@@ -1,7 +1,7 @@
 """One message a broker: the spanning tree of a normal event over ring links and chords.
 
-The tree is that of :mod:`ges.units.arcs`. Events take it while units change, and while brokers wait
-for slots (:mod:`ges.routing.plans`).
+The tree is that of :mod:`ges.telling.arcs`. Events take it while units change, and while brokers
+wait for slots (:mod:`ges.routing.plans`).
 
 Where events take links alone that an operator has named (:mod:`ges.topology.declared_links`), there
 is no such tree. Then an event goes over all of these links, and a broker that has had it drops it.
@@ -9,7 +9,7 @@ is no such tree. Then an event goes over all of these links, and a broker that h
 The target of a duty is ``limit``, a ring id.
 
 What a broker has asked for that waits for a slot cannot name it. It goes *toward* its place, each
-time to the broker that stands nearest before it, as letters do (:mod:`ges.units.post`).
+time to the broker that stands nearest before it, as letters do (:mod:`ges.telling.post`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from ges.routing.plan import Onward
-from ges.units.arcs import inside, row_from, shares
+from ges.telling.arcs import inside, row_from, shares
 from ges.wire.events import Duty
 from ring.geometry import RING_SIZE, between, clockwise
 

@@ -1,7 +1,7 @@
 """What this broker would do with an event that a client publishes here, and why.
 
 For example, a client asks of ``a/b``. The answer names the members of the cluster that the event
-would be for, with the interest of each that matches, the path to each, and the clients here that
+would be for, with the ask of each that matches, the path to each, and the clients here that
 get it. A client that may ask for the status of a broker may ask this. But filters and clients are
 shown only to a client that may itself subscribe to the topic, and a filter for secure events alone
 never over a hop that is not secure. No other client is told how many there are; and one that may
@@ -31,25 +31,25 @@ from ges.wire.names import is_name_filter
 from ges.wire.replies import why_not_to_be_read
 from ges.wire.topics import check_topic
 from ges.wire.why import (
+    MAX_ASKS_TOLD,
     MAX_CLIENTS_TOLD,
     MAX_FILTER_BYTES_TOLD,
     MAX_FILTERS_TOLD,
     MAX_GROUPS_TOLD,
     MAX_HOPS_TOLD,
-    MAX_INTERESTS_TOLD,
     Why,
+    WhyAsk,
     WhyClient,
     WhyFilter,
     WhyGroup,
     WhyHop,
-    WhyInterest,
     WhyMember,
     WhyRequest,
     WhyUnit,
 )
 from overlay.ids import LinkClass, short
 
-MAX_LOOKED_AT = 20_000  #: interests, for one answer: some 20 ms
+MAX_LOOKED_AT = 20_000  #: asks, for one answer: some 20 ms
 SECURE = LinkClass.SECURE
 
 
@@ -140,10 +140,10 @@ class _Answer:
             if bit == own or is_to_all or not wanted & bit:
                 yield WhyMember(row.slot, uid, url)
                 continue
-            interests, has_more = self._interests(uid)
+            asks, has_more = self._asks(uid)
             path, problem = self._path(row.slot, split)
             is_unknown = bool(unknown & bit)
-            about = (True, is_unknown, interests, has_more)
+            about = (True, is_unknown, asks, has_more)
             yield WhyMember(row.slot, uid, url, *about, path, problem)
 
     # ── other units ───────────────────────────────────────────────────────────────────────────
@@ -165,14 +165,14 @@ class _Answer:
                 yield WhyUnit(name)
                 continue
             held = statements.get((level, arc))
-            interests, has_more = self._matching(held.interests if held is not None else ())
+            asks, has_more = self._matching(held.asks if held is not None else ())
             uid = next((u for u, duty in split.onward if duty.destinations >> node & 1), None)
             member = stack.node.ring.linked.get(uid) if uid is not None else None
             yield WhyUnit(
                 name,
                 True,
                 held is None,
-                interests,
+                asks,
                 has_more,
                 uid,
                 member is not None and stack.node.units.nodes.at(member.ring_id) == node,
@@ -214,32 +214,32 @@ class _Answer:
             if isinstance(client, Session) and client.asks[number].takes(link_class)
         }
 
-    def _interests(self, uid: str) -> tuple[tuple[WhyInterest, ...], bool]:
-        """Return the interests of a member that match, and whether there may be more."""
-        return self._matching(self._stack.node.profiles.index.interests_of(uid))
+    def _asks(self, uid: str) -> tuple[tuple[WhyAsk, ...], bool]:
+        """Return the asks of a member that match, and whether there may be more."""
+        return self._matching(self._stack.node.profiles.index.asks_of(uid))
 
-    def _matching(self, interests: Iterable[Ask]) -> tuple[tuple[WhyInterest, ...], bool]:
+    def _matching(self, asks: Iterable[Ask]) -> tuple[tuple[WhyAsk, ...], bool]:
         """Return those that match, and whether there may be more."""
-        found: list[WhyInterest] = []
+        found: list[WhyAsk] = []
         link_class = self._request.link_class
-        for interest in interests:
+        for ask in asks:
             if self._to_look_at == 0:
                 return tuple(found), True
             self._to_look_at -= 1
-            if interest.takes(link_class) and self._is_matched(interest):
-                if len(found) == MAX_INTERESTS_TOLD:
+            if ask.takes(link_class) and self._is_matched(ask):
+                if len(found) == MAX_ASKS_TOLD:
                     return tuple(found), True
-                found.append(self._shown_interest(interest))
+                found.append(self._shown_ask(ask))
         return tuple(found), False
 
-    def _is_matched(self, interest: Ask) -> bool:
-        return interest.is_everything or covers(interest.filter, self._request.topic)
+    def _is_matched(self, ask: Ask) -> bool:
+        return ask.is_everything or covers(ask.filter, self._request.topic)
 
-    def _shown_interest(self, interest: Ask) -> WhyInterest:
-        classes = interest.link_classes
-        shown = self._shown(interest.filter, is_secret=classes == (SECURE,))
-        group = interest.group if shown is not None else None
-        return WhyInterest(shown, classes, group, interest.realm)
+    def _shown_ask(self, ask: Ask) -> WhyAsk:
+        classes = ask.link_classes
+        shown = self._shown(ask.filter, is_secret=classes == (SECURE,))
+        group = ask.group if shown is not None else None
+        return WhyAsk(shown, classes, group, ask.realm)
 
     def _path(self, slot: int, split: Split) -> tuple[tuple[WhyHop, ...], str | None]:
         """Return the way to a member, and what is wrong with it."""

@@ -43,14 +43,14 @@ class Content(NamedTuple):
     is_crowded: bool = False  #: brokers in it wait for slots
 
 
-def stated(interests: Iterable[Ask], level: int) -> tuple[Ask, ...]:
-    """Return the fewest interests that cover these; wider ones where that is still too much.
+def stated(asks: Iterable[Ask], level: int) -> tuple[Ask, ...]:
+    """Return the fewest asks that cover these; wider ones where that is still too much.
 
     ``level``: of the unit that states them. Those that are kept to such a unit are told nobody.
 
     Queue groups are stated as they are, since one that covers another is another one.
     """
-    found = minimal({each for each in interests if each.realm > level})
+    found = minimal({each for each in asks if each.realm > level})
     groups = sorted((each for each in found if each.group is not None), key=order)
     found.difference_update(groups)
     found.update(_first_groups(groups))
@@ -71,25 +71,25 @@ def _first_groups(groups: Iterable[Ask]) -> Iterator[Ask]:
         yield group
 
 
-def is_full(interests: Iterable[Ask], group: Ask) -> bool:
+def is_full(asks: Iterable[Ask], group: Ask) -> bool:
     """Say whether a statement of these has no room for one more queue group."""
-    sizes = [size_of(each) for each in interests if each.group is not None]
+    sizes = [size_of(each) for each in asks if each.group is not None]
     too_many = len(sizes) >= MAX_STATED_GROUPS
     return too_many or sum(sizes) + size_of(group) > MAX_STATED_GROUPS_BYTES
 
 
-def tree_of(interests: Iterable[Ask]) -> CoverTree:
-    """Return interests as a tree that knows what covers what."""
+def tree_of(asks: Iterable[Ask]) -> CoverTree:
+    """Return asks as a tree that knows what covers what."""
     tree = CoverTree()
-    for interest in interests:
-        tree.add(interest)
+    for ask in asks:
+        tree.add(ask)
     return tree
 
 
-def minimal(interests: set[Ask]) -> set[Ask]:
+def minimal(asks: set[Ask]) -> set[Ask]:
     """Return those that no other one covers."""
-    tree = tree_of(interests)
-    return {each for each in interests if next(tree.covering(each), None) is None}
+    tree = tree_of(asks)
+    return {each for each in asks if next(tree.covering(each), None) is None}
 
 
 def cluster_edges(states: LinkStates, members: Iterable[str]) -> tuple[UnitEdge, ...]:

@@ -29,9 +29,9 @@ SECURE = LinkClass.SECURE
 N = TypeVar("N", int, str)
 
 
-def wants_secure(interests: Iterable[Ask]) -> bool:
+def wants_secure(asks: Iterable[Ask]) -> bool:
     """Say whether secure events are among what is wanted."""
-    return any(interest.classes & CLASS_BITS[SECURE] for interest in interests)
+    return any(ask.classes & CLASS_BITS[SECURE] for ask in asks)
 
 
 def cluster_health(
@@ -77,7 +77,7 @@ def unit_health(
     secured = {node: part for node, part in parts.items() if part.secure != NONE}
     if not secured:
         return NONE
-    wanting = {node for node, part in secured.items() if wants_secure(part.interests)}
+    wanting = {node for node, part in secured.items() if wants_secure(part.asks)}
     sound = {node for node, part in secured.items() if part.secure == WHOLE}
     gates: set[int] = set()
     inside = []

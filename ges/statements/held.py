@@ -7,31 +7,25 @@ arc. Once a unit is split or folded, what was said of it counts no more, and in 
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Iterator
-
-import msgspec
+from collections.abc import Collection, Iterator, Mapping
 
 from ges.profiles.group_index import Group
 from ges.profiles.index import ProfileIndex
+from ges.telling.arcs import Arc
+from ges.telling.shared import Table
 from ges.units.address import LEVELS
-from ges.units.arcs import Arc
 from ges.units.nodes import Nodes, level_of
 from ges.wire.matter import Matter
 from ges.wire.statement_messages import (
     SecureHealth,
     StatementTaken,
-    StatementVersion,
     UnitEdge,
     UnitStatement,
 )
-from overlay.circular import is_after
 from overlay.ids import LinkClass
 
 UNIT_LEVELS = range(1, LEVELS)
-MAX_EARLY = 16  #: statements of units that are in no table here yet
-
-_encode = msgspec.msgpack.Encoder().encode
+MAX_EARLY = 16  #: statements of units of one level that are in no table here yet
 
 #: The level and the arc of a unit.
 Unit = tuple[int, Arc]
@@ -42,15 +36,6 @@ def unit_of(statement: UnitStatement | StatementTaken) -> Unit:
     return statement.level, Arc(statement.lo, statement.hi)
 
 
-def is_later(one: StatementVersion, other: StatementVersion) -> bool:
-    """Say whether one of two statements about one unit counts, and not the other."""
-    if one.epoch != other.epoch:
-        return is_after(one.epoch, other.epoch)
-    if one.count != other.count:
-        return is_after(one.count, other.count)
-    return one.steward > other.steward
-
-
 class Statements:
     """What one broker holds."""
 
@@ -59,10 +44,12 @@ class Statements:
         self._changes = 0
         self._health_changes = 0
         self._by_health = dict.fromkeys(SecureHealth, 0)
-        self._held: dict[Unit, UnitStatement] = {}
+        #: By level of the units; a row of each unit.
+        self.tables: Mapping[int, Table[UnitStatement]] = {
+            level: Table(_key_of, lambda row: row.version, MAX_EARLY) for level in UNIT_LEVELS
+        }
         self._indices = {level: ProfileIndex() for level in UNIT_LEVELS}
         self._current: dict[Unit, int] = {}  #: other units, and their nodes
-        self._own: tuple[Unit, ...] = ()
 
     @property
     def changes(self) -> int:
@@ -80,7 +67,7 @@ class Statements:
 
     def get(self, unit: Unit) -> UnitStatement | None:
         """Return what is said of a unit; None: nothing is known."""
-        return self._held.get(unit)
+        return self.tables[unit[0]].get(_key(unit))
 
     def mask_of(self, matter: Matter) -> int:
         """Return the other units that want an event, as far as it goes, as a mask."""
@@ -113,34 +100,21 @@ class Statements:
     @property
     def unknown(self) -> int:
         """Other units of which nothing is known, as a mask."""
-        return sum(1 << node for unit, node in self._current.items() if unit not in self._held)
+        return sum(1 << node for unit, node in self._current.items() if self.get(unit) is None)
 
     @property
     def is_crowded(self) -> bool:
         """In another unit brokers wait for slots."""
-        held = (self._held.get(unit) for unit in self._current)
+        held = (self.get(unit) for unit in self._current)
         return any(each.is_crowded for each in held if each is not None)
 
     @property
     def edges(self) -> Iterator[tuple[int, UnitEdge]]:
         """The links between other units, with the unit that has told of each."""
         for unit, node in self._current.items():
-            statement = self._held.get(unit)
+            statement = self.get(unit)
             for edge in statement.edges if statement is not None else ():
                 yield node, edge
-
-    def digest(self, level: int, own: Unit | None) -> int:
-        """Return 63 bits that are equal where two brokers of a context hold the same of a level."""
-        hashed = hashlib.blake2b(digest_size=8)
-        for unit in sorted(self._of(level, own), key=lambda unit: unit[1].lo):
-            found = self._held.get(unit)
-            hashed.update(_encode((unit[1].lo, unit[1].hi, found.version if found else None)))
-        return int.from_bytes(hashed.digest()) >> 1
-
-    def of_level(self, level: int, own: Unit | None) -> list[UnitStatement]:
-        """Return all that is held of the units of a level, this broker's own among them."""
-        found = (self._held.get(unit) for unit in self._of(level, own))
-        return [each for each in found if each is not None]
 
     def set_nodes(self, nodes: Nodes, own: Collection[Unit]) -> None:
         """These are the units that this broker can name now, and its ``own`` ones.
@@ -149,12 +123,11 @@ class Statements:
         """
         self.nodes = nodes
         self._changes += 1
-        before = {*self._current, *self._own}
-        self._own = tuple(own)
+        before = self._current
         self._current = {(level_of(node), arc): node for node, arc in nodes.arcs.items()}
-        for unit in before.difference(self._current, self._own):
-            self._held.pop(unit, None)
-        for unit in before.difference(self._current):
+        for level, table in self.tables.items():
+            table.follow(_key(unit) for unit in (*self._current, *own) if unit[0] == level)
+        for unit in before.keys() - self._current.keys():
             self._hide(unit)
         for level, index in self._indices.items():
             slots = {
@@ -169,15 +142,15 @@ class Statements:
 
     def take(self, statement: UnitStatement) -> bool:
         """Hold a statement if it is later than what is held; says whether it is."""
+        before = self.get(unit_of(statement))
+        is_later = self.tables[statement.level].take_row(statement)
+        if is_later:
+            self.note(statement, before)
+        return is_later
+
+    def note(self, statement: UnitStatement, held: UnitStatement | None) -> None:
+        """A statement counts from now on, in place of what was ``held``."""
         unit = unit_of(statement)
-        held = self._held.get(unit)
-        if held is not None and not is_later(statement.version, held.version):
-            return False
-        self._held.pop(unit, None)
-        self._held[unit] = statement
-        early = [each for each in self._held if each not in self._current and each not in self._own]
-        for each in early[:-MAX_EARLY]:
-            del self._held[each]
         if unit in self._current:
             self._show(unit)
         told = statement.edges, statement.is_crowded
@@ -185,26 +158,21 @@ class Statements:
             self._changes += 1
         if held is None or held.secure != statement.secure:
             self._reckon_health()
-        return True
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
-
-    def _of(self, level: int, own: Unit | None) -> list[Unit]:
-        units = [unit for unit in self._current if unit[0] == level]
-        return units if own is None else [*units, own]
 
     def _reckon_health(self) -> None:
         found = dict.fromkeys(SecureHealth, 0)
         for unit, node in self._current.items():
-            if (held := self._held.get(unit)) is not None:
+            if (held := self.get(unit)) is not None:
                 found[held.secure] |= 1 << node
         if found != self._by_health:
             self._by_health = found
             self._health_changes += 1
 
     def _show(self, unit: Unit) -> None:
-        index, held = self._indices[unit[0]], self._held.get(unit)
-        index.replace(_key(unit), held.interests if held is not None else ())
+        index, held = self._indices[unit[0]], self.get(unit)
+        index.replace(_key(unit), held.asks if held is not None else ())
         index.set_behind(_key(unit), held is None)
 
     def _hide(self, unit: Unit) -> None:
@@ -220,3 +188,7 @@ def _key(unit: Unit) -> str:
 def _from_beyond(matter: Matter, level: int) -> Matter:
     """Return an event as another unit of a level sees it: it comes from beyond that unit."""
     return matter if matter.common > level else matter._replace(common=level + 1)
+
+
+def _key_of(statement: UnitStatement) -> str:
+    return _key(unit_of(statement))

@@ -22,32 +22,29 @@ from ges.profiles.covering import CoverTree
 from ges.profiles.profiles_part import ProfilesPart
 from ges.statements.content import Content, cluster_edges, edges_above, is_full, stated, tree_of
 from ges.statements.health import cluster_health, unit_health, wants_secure
-from ges.statements.held import UNIT_LEVELS, Statements, Unit, is_later, unit_of
-from ges.topology.part import MessageHandler, Part
-from ges.units.arcs import Arc
+from ges.statements.held import UNIT_LEVELS, Statements, Unit, unit_of
+from ges.telling.arcs import Arc
+from ges.telling.part import Part
+from ges.telling.shared import SharedTable
 from ges.units.nodes import from_level, node_at
 from ges.units.unit_rows import unit_arcs
 from ges.units.units_part import UnitsPart
 from ges.wire.asked import Ask
 from ges.wire.client_messages import Level
 from ges.wire.statement_messages import (
-    HeldStatement,
     SecureHealth,
-    StatementsWanted,
     StatementTaken,
-    StatementVersion,
     UnitStatement,
 )
-from ges.wire.unit_messages import Kind, UnitTable
+from ges.wire.telling_messages import Kind, RowVersion
+from ges.wire.unit_messages import UnitTable
 from overlay.circular import following, is_after
 from overlay.ids import Nanos, nanos
-from overlay.machine import Effect, Fact, Message, Notify, Send
-from overlay.multigraph.weights import LinkKey
+from overlay.machine import Effect, Fact, Notify
 
 GATHER_NS = nanos(0.03)  #: changes are stated together after this
 PAUSE_NS = nanos(0.25)  #: between two statements of one unit
 AGAIN_NS = nanos(5.0)  #: a statement that not all have taken is told again
-PULL_NS = nanos(0.3)  #: between two questions for statements of a level
 
 K = TypeVar("K", bound=Hashable)
 
@@ -64,7 +61,7 @@ class ActiveIn(Fact, Generic[K]):
 class _Waiting:
     """A subscription that is active in the cluster, and not in the whole system yet."""
 
-    interest: Ask
+    ask: Ask
     level: int = 0  #: the one that was told last
 
 
@@ -73,7 +70,7 @@ class _Stated:
     """What this broker has stated as steward of a unit."""
 
     content: Content
-    version: StatementVersion
+    version: RowVersion
     told_at: Nanos
     is_taken: bool = False
 
@@ -95,26 +92,26 @@ class StatementsPart(Part):
         self._gateways = gateways
         self._profiles = profiles
         self._stated: dict[Unit, _Stated] = {}
-        self._taken: dict[Unit, StatementVersion] = {}  #: of own units: what all others hold
-        self._covering: dict[Unit, tuple[StatementVersion, CoverTree]] = {}  #: what that covers
+        self._taken: dict[Unit, RowVersion] = {}  #: of own units: what all others hold
+        self._covering: dict[Unit, tuple[RowVersion, CoverTree]] = {}  #: what that covers
         self._waiting: dict[Hashable, _Waiting] = {}
         self._is_touched = False
         self._seen: tuple[object, ...] = ()
         self._due: Nanos | None = None
-        self._pulled: dict[int, Nanos] = {}
-        for level in UNIT_LEVELS:
-            kind = Kind.STATEMENTS + level - 1
-            units.spread.register(kind, UnitStatement, self._on_told)
-            context = self._context_of(level)
-            units.comparison.register(kind, _Compared(self, level), arc=context)
+        self._shared = {
+            level: SharedTable(
+                units.sharing,
+                Kind.STATEMENTS + level - 1,
+                UnitStatement,
+                table,
+                self._on_news,
+                arc=self._context_of(level),
+            )
+            for level, table in statements.tables.items()
+        }
         units.spread.register(Kind.STATEMENT_TAKEN, StatementTaken, self._on_taken)
 
     # ── as a part ─────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def messages(self) -> Mapping[type[Message], MessageHandler]:
-        """Statements that were asked for, and questions for them."""
-        return {UnitStatement: self._on_statement, StatementsWanted: self._on_wanted}
 
     def handle_timers(self, now: Nanos) -> list[Effect]:
         """State what has changed, or tell it again."""
@@ -146,7 +143,7 @@ class StatementsPart(Part):
             return effects
         seen = (
             self._profiles.index.changes,
-            self._gateways.states.digest,
+            self._gateways.digest,
             self._units.changes,
             self._units.is_crowded,
             *(self._units.is_steward_of(level) for level in UNIT_LEVELS),
@@ -170,23 +167,10 @@ class StatementsPart(Part):
         wanting = {
             uid
             for uid in holders
-            if index.unknown >> slots[uid] & 1 or wants_secure(index.interests_of(uid))
+            if index.unknown >> slots[uid] & 1 or wants_secure(index.asks_of(uid))
         }
         states, others = self._gateways.states, self._has_others(1)
         return cluster_health(states, slots, holders, wanting, has_others=others)
-
-    # ── comparing ─────────────────────────────────────────────────────────────────────────────
-
-    def digest(self, level: int) -> int:
-        """Return what neighbours compare."""
-        return self.statements.digest(level, self._own(level))
-
-    def on_differs(self, level: int, uid: str, now: Nanos) -> list[Effect]:
-        """A neighbour holds other statements of a level: ask for those that are later."""
-        if now < self._pulled.get(level, -PULL_NS) + PULL_NS:
-            return []
-        self._pulled[level] = now
-        return [Send(uid, self._question(level))]
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
@@ -253,7 +237,6 @@ class StatementsPart(Part):
         self._stated[own] = _Stated(content, version, now)
         self.statements.take(statement)
         self._is_touched = True  # the unit above may have something to state now
-        self._units.comparison.touch(now)
         self._look_by(now + AGAIN_NS)
 
         def on_done(missing: frozenset[str], now: Nanos) -> list[Effect]:
@@ -266,18 +249,17 @@ class StatementsPart(Part):
             told = self._units.spread.tell(Kind.STATEMENT_TAKEN, taken, now, arc=arc)
             return [*told, *self._look_active(self._waiting)]
 
-        kind = Kind.STATEMENTS + level - 1
         context = self._context_of(level)()
-        return self._units.spread.tell(kind, statement, now, on_done, arc=context, whole=True)
+        return self._shared[level].tell(statement, now, on_done, arc=context, whole=True)
 
-    def _next(self, level: int, held: UnitStatement | None) -> StatementVersion:
+    def _next(self, level: int, held: UnitStatement | None) -> RowVersion:
         """Return a version that counts, whatever has been said of the unit before."""
         table = self._table(level)
         assert table is not None, "it says which unit is the own one"
         epoch, count = table.epoch, 1
         if held is not None and not is_after(epoch, held.version.epoch):
             epoch, count = held.version.epoch, following(held.version.count)
-        return StatementVersion(epoch, count, self._uid)
+        return RowVersion(epoch, count, self._uid)
 
     def _content(self, level: int, *, was_crowded: bool) -> Content:
         """Return what is to be said of this broker's own unit of a level.
@@ -289,7 +271,7 @@ class StatementsPart(Part):
         if level == 1:
             members = self._units.members
             index = self._profiles.index
-            wanted = {each for uid in members for each in index.interests_of(uid)}
+            wanted = {each for uid in members for each in index.asks_of(uid)}
             if index.unknown and not self._gateways.is_at_rest:
                 wanted = {everything()}  # of who has come from another unit with subscriptions
             edges = cluster_edges(self._gateways.states, members)
@@ -301,7 +283,7 @@ class StatementsPart(Part):
             return inner._replace(wanted=stated(inner.wanted, level), edges=edges)
         known = [each for each in found.values() if each is not None]
         edges = edges_above((edge for part in known for edge in part.edges), level)
-        wanted = {each for part in known for each in part.interests}
+        wanted = {each for part in known for each in part.asks}
         is_crowded = any(each.is_crowded for each in known)
         if len(known) < len(found):
             wanted = {everything()}
@@ -327,8 +309,8 @@ class StatementsPart(Part):
         active = self._profiles.take_active()
         if not active:
             return []
-        interests = self._profiles.exchange.interests_by_key
-        fresh = {key: _Waiting(interests[key]) for key in active if key in interests}
+        asks = self._profiles.exchange.asks_by_key
+        fresh = {key: _Waiting(asks[key]) for key in active if key in asks}
         self._waiting |= fresh
         return self._look_active(fresh)
 
@@ -337,97 +319,52 @@ class StatementsPart(Part):
         if not waiting:
             return []
         own = {level: self._own(level) for level in UNIT_LEVELS}
-        interests = self._profiles.exchange.interests_by_key
+        asks = self._profiles.exchange.asks_by_key
         reached: dict[Level, list[Hashable]] = {}
         over: list[Hashable] = []
         for key, each in waiting.items():
-            if key not in interests:
+            if key not in asks:
                 over.append(key)
-            elif (level := self._active_in(own, each.interest)) > each.level:
+            elif (level := self._active_in(own, each.ask)) > each.level:
                 each.level = level
                 reached.setdefault(level, []).append(key)
         for key in (*over, *reached.get(Level.SYSTEM, ())):
             del self._waiting[key]
         return [Notify(ActiveIn(level, tuple(keys))) for level, keys in sorted(reached.items())]
 
-    def _active_in(self, own: Mapping[int, Unit | None], interest: Ask) -> Level:
+    def _active_in(self, own: Mapping[int, Unit | None], ask: Ask) -> Level:
         """Return how far one is active that all of the cluster have acknowledged.
 
         ``own``: the units that this broker is in, by level, where there are others beside them.
         """
-        for level in UNIT_LEVELS[: interest.realm - 1]:
+        for level in UNIT_LEVELS[: ask.realm - 1]:
             unit = own[level]
-            if unit is not None and not self._is_covered(unit, interest):
+            if unit is not None and not self._is_covered(unit, ask):
                 return Level(level)
         return Level.SYSTEM
 
-    def _is_covered(self, unit: Unit, interest: Ask) -> bool:
+    def _is_covered(self, unit: Unit, ask: Ask) -> bool:
         """Say whether all of the context know that something is wanted in a unit."""
         held = self.statements.get(unit)
         if held is None or self._taken.get(unit) != held.version:
             return False
         version, tree = self._covering.get(unit, (None, CoverTree()))
         if version != held.version:
-            tree = tree_of(held.interests)
+            tree = tree_of(held.asks)
             self._covering[unit] = held.version, tree
-        if interest in tree or next(tree.covering(interest), None) is not None:
+        if ask in tree or next(tree.covering(ask), None) is not None:
             return True
         # A group that a full statement has no room for is active: it gets what is published inside.
-        return interest.group is not None and is_full(held.interests, interest)
+        return ask.group is not None and is_full(held.asks, ask)
 
     # ── what others say ───────────────────────────────────────────────────────────────────────
 
-    def _on_told(self, told: UnitStatement, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
-        return True, self._learn(told, now)
-
-    def _on_statement(self, key: LinkKey, told: UnitStatement, now: Nanos) -> list[Effect]:
-        return self._learn(told, now)
-
-    def _learn(self, statement: UnitStatement, now: Nanos) -> list[Effect]:
-        if not self.statements.take(statement):
-            return []
+    def _on_news(self, statement: UnitStatement, before: UnitStatement | None, now: Nanos) -> None:
+        self.statements.note(statement, before)
         self._is_touched = True
-        self._units.comparison.touch(now)
-        return []
 
     def _on_taken(self, taken: StatementTaken, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
         self._taken[unit_of(taken)] = taken.version
         while len(self._taken) > 4 * len(UNIT_LEVELS):
             del self._taken[next(iter(self._taken))]
         return True, self._look_active(self._waiting)
-
-    def _question(self, level: int) -> StatementsWanted:
-        held = self.statements.of_level(level, self._own(level))
-        rows = (HeldStatement(each.lo, each.hi, each.version) for each in held)
-        return StatementsWanted(level, tuple(rows))
-
-    def _on_wanted(self, key: LinkKey, wanted: StatementsWanted, now: Nanos) -> list[Effect]:
-        theirs = {(each.lo, each.hi): each.version for each in wanted.held}
-        effects: list[Effect] = []
-        is_behind = False
-        for statement in self.statements.of_level(wanted.level, self._own(wanted.level)):
-            other = theirs.pop((statement.lo, statement.hi), None)
-            if other is None or is_later(statement.version, other):
-                effects.append(Send(key[0], statement))
-            elif is_later(other, statement.version):
-                is_behind = True
-        if is_behind or theirs:
-            effects += self.on_differs(wanted.level, key[0], now)
-        return effects
-
-
-class _Compared:
-    """The statements of one level, as they are compared."""
-
-    def __init__(self, part: StatementsPart, level: int) -> None:
-        self._part = part
-        self._level = level
-
-    @property
-    def digest(self) -> int:
-        """See :class:`ges.units.held.Holding`."""
-        return self._part.digest(self._level)
-
-    def on_differs(self, uid: str, now: Nanos) -> list[Effect]:
-        """See :class:`ges.units.held.Holding`."""
-        return self._part.on_differs(self._level, uid, now)

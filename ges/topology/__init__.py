@@ -1,10 +1,9 @@
 """Links as measured; which brokers secure events can reach. Pure.
 
 Parts of a broker's machine
-    ``part`` (what they have in common), ``parallel_links`` (express and secure links beside normal
-    ones), ``survey_part`` (measurements), ``secure_part`` (the graph of secure
-    links), ``revocation_lists`` (who counts no more), ``declared_links`` (which links carry
-    events). ``uid_in_use`` (another process uses this
+    ``parallel_links`` (express and secure links beside normal ones), ``survey_part``
+    (measurements), ``secure_part`` (the graph of secure links), ``revocation_lists`` (who counts no
+    more), ``declared_links`` (which links carry events). ``uid_in_use`` (another process uses this
     broker's uid) is heard before the ring.
 Links
     ``survey`` (what is measured).

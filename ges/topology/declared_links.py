@@ -20,7 +20,7 @@ import random
 from collections.abc import Iterable, Mapping, Set
 from typing import Protocol
 
-from ges.topology.part import MessageHandler, Part
+from ges.telling.part import MessageHandler, Part
 from ges.wire.broker_messages import LinkDeclared
 from overlay.address import parse_urls
 from overlay.errors import ConfigError

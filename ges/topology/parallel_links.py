@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ges.topology.part import CommandHandler, Part
+from ges.telling.part import CommandHandler, Part
 from ges.topology.survey import Survey
 from overlay.ids import LinkClass, Nanos, Peer, nanos
 from overlay.machine import (

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ges.topology.part import CommandHandler, MessageHandler, Part
+from ges.telling.part import CommandHandler, MessageHandler, Part
 from ges.wire.broker_messages import RevocationNotice
 from overlay.errors import ProtocolError
 from overlay.ids import Nanos, nanos

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
 
-from ges.topology.part import MessageHandler, Part, RingView
+from ges.telling.part import MessageHandler, Part, RingView
 from ges.topology.revocation_lists import NoticeTaken, Outcome
 from ges.topology.secure_graph import SecureGraph
 from ges.topology.secure_graph_repair import Place, SecureGraphRepair

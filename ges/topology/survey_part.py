@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ges.topology.part import CommandHandler, MessageHandler, Part
+from ges.telling.part import CommandHandler, MessageHandler, Part
 from ges.topology.survey import Survey
 from overlay.ids import LinkClass, Nanos
 from overlay.machine import (

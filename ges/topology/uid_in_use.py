@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ges.topology.part import RingView
+from ges.telling.part import RingView
 from overlay.ids import Nanos, nanos
 from overlay.machine import Effect, Fact, LinkRefused, Notify, Refused
 

@@ -9,16 +9,13 @@ Members
 Units above the cluster
     ``unit_rows`` (whose arc is where), ``planner`` (when units are split and folded),
     ``units_held`` (the table of one level), ``contexts`` (the tables that one broker holds, and
-    which of two counts), ``nodes`` (how one broker names them).
+    which of two counts), ``whole_tables`` (what others get of them that ask), ``nodes`` (how one
+    broker names them).
 Newcomers
     ``placement`` (in which unit one is to stand), ``entry_rules`` (whom a broker lets in).
 Whole units that join another context
     ``room`` (its steward asks for room there), ``relocating`` (its brokers move, one after the
     other), ``relocated`` (where each comes to stand).
-Telling
-    ``arcs`` (a tree over arcs of the ring), ``spread`` (something is told to all members, and they
-    say that they have it), ``held`` (ring neighbours compare what they hold), ``post`` (a message
-    for one member, linked or not), ``mailbox`` (what members say to the way of events here).
 ``units_part`` is the part of a broker's machine that joins them; ``view`` is what they see of the
 ring, ``facts`` are what they say.
 """

@@ -19,26 +19,26 @@ from operator import is_
 
 from msgspec.structs import replace
 
-from ges.units.arcs import WHOLE, Arc
+from ges.telling.arcs import WHOLE, Arc
+from ges.telling.comparison import Comparison
+from ges.telling.shared import Asking
+from ges.telling.spread import Spread
 from ges.units.facts import LimitDiffers, UnitsChanged
-from ges.units.held import Comparison
 from ges.units.membership import MAX_HOPS, Beside
 from ges.units.office import before_in
 from ges.units.planner import Planner, UnitsConfig
-from ges.units.spread import Spread
 from ges.units.steward import Steward
 from ges.units.table import ClusterTable, arc_of
 from ges.units.unit_names import at_level
 from ges.units.unit_rows import is_sound, unit_arcs, unit_at
-from ges.units.units_held import ComparedUnits, UnitsHeld, arc_held
+from ges.units.units_held import UnitsHeld, arc_held
+from ges.units.whole_tables import ComparedTable
+from ges.wire.telling_messages import Kind
 from ges.wire.unit_messages import (
     TOP_LEVEL,
-    Kind,
-    MembersWanted,
     UnitHandover,
     UnitReport,
     UnitRow,
-    Units,
     UnitTable,
 )
 from overlay.ids import Nanos, nanos
@@ -54,7 +54,6 @@ EMPTY_NS = nanos(10.0)  #: nobody is seen in the arc of a unit for so long: then
 EMPTY_AGAIN_NS = nanos(5.0)
 LEFT_NS = nanos(1.0)  #: the same, where a whole unit has left
 LEFT_KEPT = 8  #: arcs that whole units leave, of which this is known
-PULL_NS = nanos(0.3)  #: between two questions for tables
 
 #: What a unit has reported last: its arc and size, whether it is to be split, and where it ends.
 Said = tuple[Arc, int, bool, int | None]
@@ -70,13 +69,16 @@ class Contexts:
         steward: Steward,
         spread: Spread,
         comparison: Comparison,
+        asking: Asking,
         config: UnitsConfig,
     ) -> None:
+        """``asking`` asks for tables of another broker."""
         self._around = around
         self._cluster = cluster
         self._steward = steward
         self._spread = spread
         self._comparison = comparison
+        self._pull = asking.on_differs
         self._config = config
         self.names = config.names  #: that this broker wishes for its units, from the top
         cluster.limit = config.limit
@@ -88,7 +90,6 @@ class Contexts:
         self._due: dict[int, Nanos] = {}  #: by level: when to report again
         self._empty: dict[tuple[int, int, int], Nanos] = {}  #: level and arc: when to report
         self._left: list[Arc] = []  #: that whole units have left, the last few
-        self._pulled_at: Nanos | None = None
         self._told_limit = config.limit
         self._helds = tuple(self.planners[level].held for level in LEVELS)
         self._tables: tuple[UnitTable, ...] = ()  #: that are known, from the top
@@ -99,8 +100,10 @@ class Contexts:
         for level, planner in self.planners.items():
             kind = Kind.CLUSTERS + level - 1
             spread.register(kind, UnitTable, self._on_told)
-            compared, arc = ComparedUnits(planner.held, self._pull), arc_held(planner.held)
-            comparison.register(kind, compared, arc=arc)
+            comparison.register(
+                kind, ComparedTable(planner.held, asking), arc=arc_held(planner.held)
+            )
+        spread.register(Kind.UNIT_TABLE, UnitTable, self.on_table)
 
     # ── what is known ─────────────────────────────────────────────────────────────────────────
 
@@ -147,27 +150,22 @@ class Contexts:
 
     # ── tables of others ──────────────────────────────────────────────────────────────────────
 
-    def on_units(self, uid: str, units: Units, now: Nanos) -> list[Effect]:
-        """Another broker shows its tables."""
-        effects: list[Effect] = []
-        changed: list[int] = []
-        is_first = self.planners[TOP_LEVEL].held.table is None
-        for table in sorted(units.tables, key=lambda table: -table.level):
-            held = self.planners[table.level].held
-            if held.beats(table):
-                effects = self._comparison.tell(uid)
-            changed += self._learn(table, now, effects)
-        if changed and not is_first:
+    def on_table(self, table: UnitTable, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
+        """Another broker sends its table of a level."""
+        held = self.planners[table.level].held
+        is_first = held.table is None
+        effects = self._comparison.tell(uid) if held.beats(table) else []
+        if self._learn(table, now, effects) and not is_first:
             for other in self._around.linked:
                 effects += self._comparison.tell(other) if other != uid else []
-        return effects
+        return True, effects
 
     def on_handover(self, uid: str, handover: UnitHandover, now: Nanos) -> list[Effect]:
         """The steward of a context is it no more."""
         table = handover.table
         if not is_sound(table):
             return []
-        effects = self.on_units(uid, Units((table,)), now)
+        effects = self.on_table(table, uid, now)[1]
         office = self.planners[table.level].office
         effects += office.on_handover(handover, table, now)
         return [*effects, *self._place(now)]
@@ -252,16 +250,16 @@ class Contexts:
             effects += self._comparison.tell(uid)
         return True, effects
 
-    def _learn(self, table: UnitTable, now: Nanos, effects: list[Effect]) -> list[int]:
-        """Hold a table if it counts; returns the level if it does."""
+    def _learn(self, table: UnitTable, now: Nanos, effects: list[Effect]) -> bool:
+        """Hold a table if it counts; says whether it does."""
         held = self.planners[table.level].held
         if not is_sound(table) or not held.loses(table):
-            return []
+            return False
         held.put(table)
         self._comparison.touch(now)
         effects.append(Notify(UnitsChanged(table.level)))
         effects += self._place(now)
-        return [table.level]
+        return True
 
     def _place(self, now: Nanos) -> list[Effect]:
         """Find out which arcs this broker's units have by the tables, from the top."""
@@ -309,12 +307,6 @@ class Contexts:
         lo = arc.lo if begins_inside else context.lo
         ends_inside = context.holds(arc.hi) and context.at(arc.hi) > context.at(place)
         return Arc(lo, arc.hi if ends_inside else context.hi)
-
-    def _pull(self, uid: str, now: Nanos) -> list[Effect]:
-        if self._pulled_at is not None and now < self._pulled_at + PULL_NS:
-            return []
-        self._pulled_at = now
-        return [Send(uid, MembersWanted())]
 
     def _report_unit(self, level: int, now: Nanos) -> list[Effect]:
         """Report a unit of a level, whose sub-units are those of the level below."""

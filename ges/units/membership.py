@@ -14,21 +14,20 @@ to the beginning of the arc.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
 
-from ges.units.held import Comparison
+from ges.telling.comparison import Comparison
+from ges.telling.spread import Spread
 from ges.units.office import before_in
-from ges.units.spread import Spread
 from ges.units.steward import OnArc, Steward
 from ges.units.table import ClusterTable, arc_of, is_sound
 from ges.wire.unit_messages import (
     MemberChange,
     MemberLost,
     MemberRow,
-    Members,
-    MembersWanted,
     MemberTable,
     SlotWanted,
     StewardHandover,
@@ -41,7 +40,6 @@ from ring.wire.messages import Member
 
 ASK_NS = nanos(1.0)  #: from one question to the next, doubled each time ...
 LONGEST_ASK_NS = nanos(4.0)  #: ... up to this
-PULL_NS = nanos(0.3)  #: from one question for a table to the next
 GRACE_NS = nanos(1.0)  #: a row may stand where nobody is seen for so long ...
 REPORT_NS = nanos(2.0)  #: ... and the steward is told again after so long
 MAX_HOPS = 64  #: of what is for the steward
@@ -68,7 +66,9 @@ class Membership:
         steward: Steward,
         spread: Spread,
         comparison: Comparison,
+        pull: Callable[[str, Nanos], list[Effect]],
     ) -> None:
+        """``pull`` asks a broker for its tables, but not all the time."""
         self.counters: Counter[str] = Counter()
         self.slot: int | None = None  #: the one it has, or had last
         self._around = around
@@ -78,20 +78,11 @@ class Membership:
         self._comparison = comparison
         self._ask_at: Nanos | None = None
         self._asked = 0  #: times, for the same
-        self._pulled_at: Nanos | None = None
+        self._pull = pull
         self._missing: dict[str, Nanos] = {}  #: uid -> when to tell the steward (again)
         self._reported: set[str] = set()  #: those that it has been told of
 
     # ── the table ─────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def digest(self) -> int:
-        """Of the table, to be compared."""
-        return self._table.digest
-
-    def on_differs(self, uid: str, now: Nanos) -> list[Effect]:
-        """Another broker has another table: ask for it."""
-        return self._pull(uid, now)
 
     def on_change(self, change: MemberChange, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
         """The steward tells of a change; if it is for a table not held here, pull that."""
@@ -110,9 +101,9 @@ class Membership:
             return False, self._pull(uid, now)
         return True, []
 
-    def on_wanted(self, uid: str) -> list[Effect]:
-        """Another broker asks for the table."""
-        return [] if self._table.table is None else [Send(uid, Members(self._table.table))]
+    def on_table(self, table: MemberTable, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
+        """Another broker sends its table, as it was asked to."""
+        return True, self.on_members(uid, table, now)
 
     def on_members(self, uid: str, table: MemberTable, now: Nanos) -> list[Effect]:
         """Another broker shows its table."""
@@ -197,12 +188,6 @@ class Membership:
         self._comparison.touch(now)
         self._ask_at, self._asked = None, 0
         return self._spread.strike(before.difference(self._table.live), now)
-
-    def _pull(self, uid: str, now: Nanos) -> list[Effect]:
-        if self._pulled_at is not None and now < self._pulled_at + PULL_NS:
-            return []
-        self._pulled_at = now
-        return [Send(uid, MembersWanted())]
 
     def _ask(self, member: Member, now: Nanos) -> list[Effect]:
         """Ask for what is missing: the table, or the slot."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from ges.telling.arcs import Arc
 from ges.units.address import LEVELS, UNIT_LIMIT, Address, unpack_address
-from ges.units.arcs import Arc
 from ges.units.unit_rows import unit_arcs, unit_at
 from ges.wire.unit_messages import UnitTable
 

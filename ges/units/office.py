@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from ges.units.arcs import Arc
-from ges.units.spread import Surroundings
+from ges.telling.arcs import Arc
+from ges.telling.spread import Surroundings
 from ges.units.table import arc_of, digest_of
 from ges.wire.unit_messages import MemberTable, UnitTable
 from overlay.ids import Nanos, nanos

@@ -22,7 +22,7 @@ from zlib import crc32
 
 from msgspec.structs import replace
 
-from ges.units.arcs import Arc
+from ges.telling.arcs import Arc
 from ges.units.contexts import LEVELS, Contexts
 from ges.units.membership import Beside
 from ges.units.planner import Planner, UnitsConfig

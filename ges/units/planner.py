@@ -29,12 +29,12 @@ from typing import cast
 
 from msgspec.structs import replace
 
+from ges.telling.arcs import WHOLE, Arc
+from ges.telling.spread import Done, Spread
 from ges.units.address import UNIT_LIMIT
-from ges.units.arcs import WHOLE, Arc
 from ges.units.entry_rules import EVERYBODY, EntryRules
 from ges.units.facts import UnitsChanged
 from ges.units.office import AnyTable, Office, OnArc
-from ges.units.spread import Done, Spread
 from ges.units.steward import SMALL_LIMIT
 from ges.units.table import TAKEOVER_EPOCHS, advanced, arc_of
 from ges.units.unit_names import UnitNames
@@ -50,13 +50,8 @@ from ges.units.unit_rows import (
     within,
 )
 from ges.units.units_held import UnitsHeld
-from ges.wire.unit_messages import (
-    Kind,
-    UnitHandover,
-    UnitReport,
-    UnitRow,
-    UnitTable,
-)
+from ges.wire.telling_messages import Kind
+from ges.wire.unit_messages import UnitHandover, UnitReport, UnitRow, UnitTable
 from overlay.ids import Nanos, nanos
 from overlay.machine import Effect, Notify
 from ring.geometry import RING_SIZE, gap

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from ges.units.arcs import Arc
+from ges.telling.arcs import Arc
 from ges.units.table import arc_of
 from ges.wire.relocation_messages import Relocation
 from ges.wire.unit_messages import MemberTable, UnitTable

@@ -20,11 +20,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ges.units.arcs import Arc
+from ges.telling.arcs import Arc
+from ges.telling.post import Mail
 from ges.units.contexts import LEVELS, Contexts
 from ges.units.facts import RelocationBegun, RelocationEnded
 from ges.units.membership import Beside, Membership
-from ges.units.post import Mail
 from ges.units.relocated import Shift
 from ges.units.table import ClusterTable, arc_of
 from ges.units.unit_names import UnitNames, at_level, without_end, written

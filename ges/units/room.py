@@ -20,13 +20,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ges.topology.part import CommandHandler, MessageHandler, Part
-from ges.units.arcs import Arc
+from ges.telling.arcs import Arc
+from ges.telling.part import CommandHandler, MessageHandler, Part
+from ges.telling.post import Post
 from ges.units.contexts import Contexts
 from ges.units.membership import MAX_HOPS
 from ges.units.office import before_in
 from ges.units.planner import Planner
-from ges.units.post import Post
 from ges.units.relocating import path_names
 from ges.units.unit_names import LEVEL_NAMES
 from ges.units.unit_rows import free_number, unit_arcs

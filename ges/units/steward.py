@@ -15,12 +15,12 @@ from typing import cast
 
 import msgspec
 
+from ges.telling.spread import Spread
 from ges.units.facts import TookOffice
 from ges.units.office import PATIENCE_NS, AnyTable, Office, OnArc
-from ges.units.spread import Spread
 from ges.units.table import ClusterTable, arc_of, founded, is_sound
+from ges.wire.telling_messages import Kind
 from ges.wire.unit_messages import (
-    Kind,
     MemberChange,
     MemberLost,
     MemberRow,

@@ -22,12 +22,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
-from typing import TypeVar
 
 import msgspec
 
+from ges.telling.arcs import WHOLE, Arc
 from ges.units.address import UNIT_LIMIT
-from ges.units.arcs import WHOLE, Arc
+from ges.wire.telling_messages import RowVersion
 from ges.wire.unit_messages import MemberChange, MemberRow, MemberTable, UnitTable
 from overlay.circular import HIGHEST, is_after
 from overlay.ids import Nanos, nanos
@@ -265,16 +265,23 @@ def is_sound(table: MemberTable) -> bool:
     return slots == sorted(set(slots)) and len({row.uid for row in table.rows}) == len(slots)
 
 
-T = TypeVar("T", MemberTable, UnitTable)
-
-
-def counts(one: T, other: T) -> bool:
+def counts(one: MemberTable | UnitTable, other: MemberTable | UnitTable) -> bool:
     """Say whether ``one`` counts, and not ``other``; of the same epoch and steward by the rows."""
+    return outranks(version_of(one), version_of(other))
+
+
+def version_of(table: MemberTable | UnitTable) -> RowVersion:
+    """Return what tells which of two tables counts; its count is the digest."""
+    return RowVersion(table.epoch, digest_of(table), table.steward)
+
+
+def outranks(one: RowVersion, other: RowVersion) -> bool:
+    """Say whether the table of one version counts, and not that of another."""
     if one.epoch != other.epoch:
         return is_after(one.epoch, other.epoch)
-    if one.steward != other.steward:
-        return one.steward < other.steward
-    return digest_of(one) > digest_of(other)
+    if one.writer != other.writer:
+        return one.writer < other.writer
+    return one.count > other.count
 
 
 def _merged(rows: Iterable[MemberRow], new: Iterable[MemberRow], arc: Arc) -> tuple[MemberRow, ...]:

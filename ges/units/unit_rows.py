@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from ges.units.arcs import Arc
+from ges.telling.arcs import Arc
 from ges.units.table import arc_of
 from ges.wire.unit_messages import UnitRow, UnitTable
 from ring.geometry import clockwise

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ges.units.arcs import WHOLE, Arc
+from ges.telling.arcs import WHOLE, Arc
 from ges.units.table import arc_of, counts, digest_of
 from ges.wire.unit_messages import TOP_LEVEL, UnitTable
-from overlay.ids import Nanos
-from overlay.machine import Effect
 
 
 class UnitsHeld:
@@ -53,23 +51,6 @@ class UnitsHeld:
         """Hold this table from now on."""
         self.table = table
         self.digest = digest_of(table)
-
-
-class ComparedUnits:
-    """A table of units, as neighbours compare it."""
-
-    def __init__(self, held: UnitsHeld, pull: Callable[[str, Nanos], list[Effect]]) -> None:
-        self._held = held
-        self._pull = pull
-
-    @property
-    def digest(self) -> int:
-        """Of the table."""
-        return self._held.digest
-
-    def on_differs(self, uid: str, now: Nanos) -> list[Effect]:
-        """Another broker has another table: ask for it."""
-        return self._pull(uid, now)
 
 
 def arc_held(held: UnitsHeld) -> Callable[[], Arc]:

@@ -10,41 +10,38 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from ges.topology.part import MessageHandler, Part, earliest
+from ges.telling.arcs import Arc
+from ges.telling.part import MessageHandler, Part, earliest
+from ges.telling.shared import Asking, Sharing
+from ges.telling.spread import Surroundings
 from ges.units.address import Address, in_cluster
-from ges.units.arcs import Arc
 from ges.units.contexts import Contexts
 from ges.units.facts import Addressed, Unaddressed
-from ges.units.held import Comparison
 from ges.units.membership import Membership
 from ges.units.nodes import Nodes, nodes_of
+from ges.units.office import AnyTable
 from ges.units.placement import Placement
 from ges.units.planner import UnitsConfig
 from ges.units.relocating import Relocating
-from ges.units.spread import Spread, Surroundings
 from ges.units.steward import Steward
 from ges.units.table import ClusterTable
 from ges.units.unit_names import UnitNames
 from ges.units.unit_rows import unit_at
 from ges.units.view import LinkedRing, View
+from ges.units.whole_tables import ComparedTable, WholeTables
 from ges.wire.relocation_messages import Relocate, Relocated
 from ges.wire.status import ContextStatus, UnitStatus
+from ges.wire.telling_messages import Held, Kind, Rows, RowsWanted, TellTaken, Told
 from ges.wire.unit_messages import (
-    Held,
-    Kind,
     MemberChange,
     MemberLost,
     MemberRow,
-    Members,
-    MembersWanted,
+    MemberTable,
     SlotWanted,
     StewardHandover,
-    TellTaken,
-    Told,
     UnitHandover,
     UnitReport,
     UnitRow,
-    Units,
     UnitTable,
 )
 from overlay.ids import Nanos, Peer
@@ -57,7 +54,6 @@ from overlay.machine import (
     LinkUp,
     Message,
     Notify,
-    Send,
 )
 from overlay.multigraph.weights import LinkKey
 from ring.facts import Confirmed, Departed, Move
@@ -78,18 +74,22 @@ class UnitsPart(Part):
         """``normal``: who has normal links to here, by uid, as it is now."""
         self._table = ClusterTable()
         self._view = View(ring, normal, self._table)
-        self.spread = Spread(self._view, lambda: self._table.arc)
-        self.comparison = Comparison(ring.peer.uid, lambda: self._table.arc)
+        self.sharing = Sharing(self._view, lambda: self._table.arc)
+        self.spread, self.comparison = self.sharing.spread, self.sharing.comparison
+        telling = self.spread, self.comparison
+        asking = Asking(Kind.TABLES, WholeTables(self._all_tables))
+        self.sharing.answer(asking)
         self._steward = Steward(self._view, self._table, self.spread)
         self._membership = Membership(
-            self._view, self._table, self._steward, self.spread, self.comparison
+            self._view, self._table, self._steward, *telling, asking.on_differs
         )
         self.spread.register(Kind.MEMBERS, MemberChange, self._membership.on_change)
-        self.comparison.register(Kind.MEMBERS, self._membership)
+        self.spread.register(Kind.MEMBER_TABLE, MemberTable, self._membership.on_table)
+        self.comparison.register(Kind.MEMBERS, ComparedTable(self._table, asking))
         config = config or UnitsConfig()
         self._ring = ring
         self._contexts = contexts = Contexts(
-            self._view, self._table, self._steward, self.spread, self.comparison, config
+            self._view, self._table, self._steward, *telling, asking, config
         )
         self.placement = Placement(self._view, contexts, self._table, self._steward, config)
         self.relocating = Relocating(self._view, contexts, self._table, self._membership)
@@ -248,11 +248,6 @@ class UnitsPart(Part):
         """Say whether a broker was seen to die or leave, and is not linked again."""
         return uid in self._view.gone
 
-    def has_rested(self, uid: str) -> bool:
-        """Say whether a broker has a slot no more: it rests, or somebody else has it."""
-        row = self._table.row(uid)
-        return row is None or row.resting
-
     @property
     def members(self) -> Mapping[str, MemberRow]:
         """Members of the cluster by uid, this broker among them."""
@@ -287,12 +282,11 @@ class UnitsPart(Part):
             Told: self._on_told,
             TellTaken: self._on_taken,
             Held: self._on_held,
-            MembersWanted: self._on_wanted,
-            Members: self._on_members,
+            RowsWanted: self._on_rows_wanted,
+            Rows: self._on_rows,
             SlotWanted: self._on_slot_wanted,
             MemberLost: self._on_member_lost,
             StewardHandover: self._on_handover,
-            Units: self._on_units,
             UnitHandover: self._on_unit_handover,
             UnitReport: self._on_unit_report,
             Relocate: self._on_relocate,
@@ -357,6 +351,10 @@ class UnitsPart(Part):
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
+    def _all_tables(self) -> tuple[AnyTable, ...]:
+        members = self._table.table
+        return (*self._contexts.tables, *((members,) if members is not None else ()))
+
     def _tell_address(self) -> list[Effect]:
         address = self.address
         if address is not None:
@@ -380,13 +378,12 @@ class UnitsPart(Part):
     def _on_held(self, key: LinkKey, held: Held, now: Nanos) -> list[Effect]:
         return self.comparison.on_held(key[0], held, now)
 
-    def _on_wanted(self, key: LinkKey, wanted: MembersWanted, now: Nanos) -> list[Effect]:
-        units = [Send(key[0], Units(tables))] if (tables := self._contexts.tables) else []
-        return [*units, *self._membership.on_wanted(key[0])]
+    def _on_rows_wanted(self, key: LinkKey, wanted: RowsWanted, now: Nanos) -> list[Effect]:
+        return self.sharing.on_wanted(key[0], wanted, now)
 
-    def _on_units(self, key: LinkKey, units: Units, now: Nanos) -> list[Effect]:
+    def _on_rows(self, key: LinkKey, rows: Rows, now: Nanos) -> list[Effect]:
         self._is_touched = True
-        return self._contexts.on_units(key[0], units, now)
+        return self.sharing.on_rows(key[0], rows, now)
 
     def _on_unit_handover(self, key: LinkKey, handover: UnitHandover, now: Nanos) -> list[Effect]:
         self._is_touched = True
@@ -399,10 +396,6 @@ class UnitsPart(Part):
     def _on_relocate(self, key: LinkKey, relocate: Relocate, now: Nanos) -> list[Effect]:
         self._is_touched = True
         return self.relocating.on_relocate(relocate, now)
-
-    def _on_members(self, key: LinkKey, members: Members, now: Nanos) -> list[Effect]:
-        self._is_touched = True
-        return self._membership.on_members(key[0], members.table, now)
 
     def _on_slot_wanted(self, key: LinkKey, wanted: SlotWanted, now: Nanos) -> list[Effect]:
         return self._membership.on_slot_wanted(wanted, now)

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from ges.topology.part import RingView
+from ges.telling.part import RingView
 from ges.units.table import ClusterTable
 from ges.wire.unit_messages import MemberRow
 from overlay.ids import Nanos, Peer

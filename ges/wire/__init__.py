@@ -10,12 +10,12 @@ Events
 Subscriptions
     ``asked`` (all that one may ask for, as one value).
 Messages
-    ``broker_messages`` (between brokers), ``unit_messages`` (about their units),
+    ``broker_messages`` (between brokers), ``telling_messages`` (what many are to know),
+    ``unit_messages`` (who is in which unit),
     ``relocation_messages`` (while a whole unit moves),
     ``gateway_messages`` (links inside a cluster, and out of it), ``recall_messages`` (what an edge
     asks a source), ``profile_messages`` (what clients want), ``statement_messages`` (what units
-    want), ``retained_messages`` (what values members keep),
-    ``directory_messages`` (where named clients are), ``link_codec`` (all that brokers
+    want), ``directory_messages`` (where named clients are), ``link_codec`` (all that brokers
     understand of each other), ``client_messages`` (between a client and its broker),
     ``operator_messages`` (the same for an operator), ``drill_messages`` (and for a drill),
     ``status`` (what a broker says of itself), ``status_pages`` (where that is too long for a

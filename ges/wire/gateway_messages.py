@@ -8,11 +8,9 @@ import msgspec
 
 from ges.wire.unit_messages import MAX_SLOTS, Slot
 from overlay.ids import LinkClass, WireCount, WireUid
-from overlay.machine import Message
 
 #: Links told: one of each class to each of 63 members, and some to spare while members change.
 MAX_STATE_LINKS = 256
-MAX_HELD_STATES = 2 * MAX_SLOTS  #: named in one message
 
 WireBucket = Annotated[int, msgspec.Meta(ge=0, le=255)]
 
@@ -34,7 +32,7 @@ class StateGate(msgspec.Struct, frozen=True, array_like=True):
     count: Annotated[int, msgspec.Meta(ge=1, le=2**16)] = 1  #: how many links there are
 
 
-class LinkState(Message, frozen=True):
+class LinkState(msgspec.Struct, frozen=True, array_like=True):
     """The links of ``origin`` to members of its cluster, and to other units.
 
     The latest incarnation and version count.
@@ -48,20 +46,3 @@ class LinkState(Message, frozen=True):
     version: WireCount
     links: Annotated[tuple[StateLink, ...], msgspec.Meta(max_length=MAX_STATE_LINKS)]
     gates: Annotated[tuple[StateGate, ...], msgspec.Meta(max_length=MAX_STATE_LINKS)] = ()
-
-
-class StateVersion(msgspec.Struct, frozen=True, array_like=True):
-    """Which state of one member the sender has."""
-
-    origin: WireUid
-    incarnation: WireCount
-    version: WireCount
-
-
-class LinkStatesWanted(Message, frozen=True):
-    """Send me the states that are later than these, and those of others."""
-
-    held: Annotated[tuple[StateVersion, ...], msgspec.Meta(max_length=MAX_HELD_STATES)]
-
-
-GATEWAY_MESSAGES: tuple[type[Message], ...] = (LinkState, LinkStatesWanted)

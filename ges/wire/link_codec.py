@@ -9,12 +9,10 @@ from ges.wire.broker_messages import (
     SecureStatesWanted,
 )
 from ges.wire.directory_messages import DIRECTORY_MESSAGES
-from ges.wire.gateway_messages import GATEWAY_MESSAGES
 from ges.wire.profile_messages import PROFILE_MESSAGES
 from ges.wire.recall_messages import RECALL_MESSAGES
 from ges.wire.relocation_messages import RELOCATION_MESSAGES
-from ges.wire.retained_messages import RETAINED_MESSAGES
-from ges.wire.statement_messages import STATEMENT_MESSAGES
+from ges.wire.telling_messages import TELLING_MESSAGES
 from ges.wire.unit_messages import UNIT_MESSAGES
 from overlay.machine import Message
 from overlay.multigraph.probes import LinkEcho, LinkProbe
@@ -35,12 +33,10 @@ LINK_MESSAGES: tuple[type[Message], ...] = (
     LinkEcho,
     QuickProbe,
     QuickEcho,
+    *TELLING_MESSAGES,
     *UNIT_MESSAGES,
-    *GATEWAY_MESSAGES,
     *PROFILE_MESSAGES,
     *RECALL_MESSAGES,
-    *STATEMENT_MESSAGES,
-    *RETAINED_MESSAGES,
     *DIRECTORY_MESSAGES,
     *RELOCATION_MESSAGES,
     Goodbye,

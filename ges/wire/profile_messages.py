@@ -1,8 +1,10 @@
 """What brokers say to each other about what their clients want.
 
-A broker tells only its own profile, and nobody passes on that of another; so each message names the
-broker whose profile it is about, and that broker makes it. Texts in one message take less than 48
-KiB together; its maker sees to that.
+A broker tells only its own profile, and nobody passes on that of another, but which version of it
+holds. So each message names the broker whose profile it is about. The epoch of a version is the
+incarnation of that broker, and its count that of changes in that life: 0 is an empty profile.
+
+Texts in one message take less than 48 KiB together; its maker sees to that.
 """
 
 from __future__ import annotations
@@ -12,24 +14,17 @@ from typing import Annotated
 import msgspec
 
 from ges.wire.asked import Ask
+from ges.wire.telling_messages import RowVersion
 from overlay.ids import WireCount, WireUid
 from overlay.machine import Message
 
-MAX_INTERESTS_TOLD = 4096  #: in one message
+MAX_ASKS_TOLD = 4096  #: in one message
 MAX_PAGES = 64  #: of one profile
-MAX_PROFILES = 128  #: members of a cluster; two tables of members may be about for a moment
 
 Digest = WireCount  #: 63 bits
 
 
-Asks = Annotated[tuple[Ask, ...], msgspec.Meta(max_length=MAX_INTERESTS_TOLD)]
-
-
-class ProfileVersion(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Which state of a broker's profile. Count 0 is the profile without any interest."""
-
-    epoch: WireCount  #: the broker's incarnation
-    count: WireCount  #: of its changes in that life
+Asks = Annotated[tuple[Ask, ...], msgspec.Meta(max_length=MAX_ASKS_TOLD)]
 
 
 class ProfileDelta(Message, frozen=True):
@@ -39,8 +34,8 @@ class ProfileDelta(Message, frozen=True):
     """
 
     origin: WireUid
-    before: ProfileVersion
-    after: ProfileVersion
+    before: RowVersion
+    after: RowVersion
     added: Asks
     removed: Asks
     digest: Digest  #: of the profile after the change
@@ -50,48 +45,23 @@ class ProfileDelta(Message, frozen=True):
 class ProfileTaken(Message, frozen=True):
     """The sender holds this version of your profile."""
 
-    version: ProfileVersion
-
-
-class ProfileWanted(Message, frozen=True):
-    """Send me all of your profile; the answer is :class:`ProfilePage`, once or more often."""
+    version: RowVersion
 
 
 class ProfilePage(Message, frozen=True):
     """A part of the profile of ``origin``; all parts of one version are the whole."""
 
     origin: WireUid
-    version: ProfileVersion
+    version: RowVersion
     digest: Digest  #: of the whole profile
     page: Annotated[int, msgspec.Meta(ge=0, lt=MAX_PAGES)]
     pages: Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGES)]
-    interests: Asks
+    asks: Asks
     life: WireCount  #: of the member that this is sent to, as its sender knows
-
-
-class HeldProfile(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What the sender holds of one member's profile; count 0 and epoch 0: nothing."""
-
-    origin: WireUid
-    version: ProfileVersion
-    digest: Digest
-
-
-class HeldProfilesWanted(Message, frozen=True):
-    """Say which profiles you hold; the answer is :class:`HeldProfiles`."""
-
-
-class HeldProfiles(Message, frozen=True):
-    """Which profiles the sender holds, or those of which the receiver's is out of date."""
-
-    held: Annotated[tuple[HeldProfile, ...], msgspec.Meta(max_length=MAX_PROFILES)]
 
 
 PROFILE_MESSAGES: tuple[type[Message], ...] = (
     ProfileDelta,
     ProfileTaken,
-    ProfileWanted,
     ProfilePage,
-    HeldProfilesWanted,
-    HeldProfiles,
 )

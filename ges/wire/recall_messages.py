@@ -1,7 +1,7 @@
 """What an edge asks a source, where it does not know what came before an event.
 
-These are control messages for one member (:mod:`ges.units.post`). The events of an answer travel as
-events, to the broker alone that asked.
+These are control messages for one member (:mod:`ges.telling.post`). The events of an answer travel
+as events, to the broker alone that asked.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class PastWanted(Message, frozen=True):
     asker: Slot
     number: WireCount
     age_ms: WireCount
-    interests: Asks
+    asks: Asks
     address: Annotated[int, msgspec.Meta(ge=0, lt=2**24)] | None = None
     place: RingId | None = None
 

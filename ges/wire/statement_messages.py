@@ -12,29 +12,18 @@ import msgspec
 
 from ges.wire.asked import Ask
 from ges.wire.gateway_messages import WireBucket
+from ges.wire.telling_messages import RowVersion
 from ges.wire.unit_messages import MAX_SLOTS, UnitLevel
-from overlay.ids import LinkClass, WireCount, WireUid
-from overlay.machine import Message
+from overlay.ids import LinkClass
 from ring.wire.messages import RingId
 
-MAX_STATED = 1024  #: interests of a unit; more are merged to wider ones, ...
+MAX_STATED = 1024  #: asks of a unit; more are merged to wider ones, ...
 MAX_STATED_BYTES = 40 * 1024  #: ... as are those that take more bytes
 MAX_STATED_GROUPS = 256  #: of these: how many are for queue groups, which are not merged ...
 MAX_STATED_GROUPS_BYTES = 16 * 1024  #: ... and what they may take; of others nobody is told
 MAX_EDGES = 384  #: to other units, of all classes
 
 UnitNode = Annotated[int, msgspec.Meta(ge=MAX_SLOTS, lt=4 * MAX_SLOTS)]
-
-
-class StatementVersion(msgspec.Struct, frozen=True, array_like=True):
-    """Which of two statements about one unit counts (:func:`ges.statements.held.is_later`).
-
-    Epoch and count go round (:mod:`overlay.circular`): no forged one is the last.
-    """
-
-    epoch: WireCount  #: of the table of units by which it was made
-    count: WireCount  #: of statements about the unit since
-    steward: WireUid
 
 
 class UnitEdge(msgspec.Struct, frozen=True, array_like=True):
@@ -54,14 +43,17 @@ class SecureHealth(StrEnum):
     BROKEN = "broken"
 
 
-class UnitStatement(Message, frozen=True):
-    """What is wanted in a unit, and which other units it has links to."""
+class UnitStatement(msgspec.Struct, frozen=True, array_like=True):
+    """What is wanted in a unit, and which other units it has links to.
+
+    Its epoch is that of the table of units by which it was made, its writer the steward.
+    """
 
     level: UnitLevel
     lo: RingId
     hi: RingId
-    version: StatementVersion
-    interests: Annotated[tuple[Ask, ...], msgspec.Meta(max_length=MAX_STATED)]
+    version: RowVersion
+    asks: Annotated[tuple[Ask, ...], msgspec.Meta(max_length=MAX_STATED)]
     edges: Annotated[tuple[UnitEdge, ...], msgspec.Meta(max_length=MAX_EDGES)]
     secure: SecureHealth = SecureHealth.WHOLE  #: an earlier version does not say
     is_crowded: bool = False  #: brokers in it wait for slots, so no event can name them
@@ -73,25 +65,4 @@ class StatementTaken(msgspec.Struct, frozen=True, array_like=True):
     level: UnitLevel
     lo: RingId
     hi: RingId
-    version: StatementVersion
-
-
-class HeldStatement(msgspec.Struct, frozen=True, array_like=True):
-    """Which statement the sender has of one unit."""
-
-    lo: RingId
-    hi: RingId
-    version: StatementVersion
-
-
-class StatementsWanted(Message, frozen=True):
-    """Send me the statements of units of this level that are later than these, or not among them.
-
-    The answer is a :class:`UnitStatement` for each.
-    """
-
-    level: UnitLevel
-    held: Annotated[tuple[HeldStatement, ...], msgspec.Meta(max_length=MAX_SLOTS)]
-
-
-STATEMENT_MESSAGES: tuple[type[Message], ...] = (UnitStatement, StatementsWanted)
+    version: RowVersion

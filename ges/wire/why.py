@@ -18,7 +18,7 @@ from overlay.ids import LinkClass, WireCount, WireText, WireUid, WireUrl
 from overlay.machine import Message
 
 MAX_HOPS_TOLD = 16  #: of one path
-MAX_INTERESTS_TOLD = 3  #: of one member
+MAX_ASKS_TOLD = 3  #: of one member
 MAX_CLIENTS_TOLD = 32
 MAX_GROUPS_TOLD = 8
 MAX_FILTERS_TOLD = 4  #: of one client
@@ -41,7 +41,7 @@ class WhyRequest(Message, frozen=True):
     realm: WireRealm = 4  #: of the event
 
 
-class WhyInterest(msgspec.Struct, frozen=True, array_like=True):
+class WhyAsk(msgspec.Struct, frozen=True, array_like=True):
     """Something that a member wants."""
 
     filter: str | None  #: empty: all topics; None: it is not shown to whoever asks
@@ -65,7 +65,7 @@ class WhyMember(msgspec.Struct, frozen=True, array_like=True):
     url: WireUrl
     is_for: bool = False  #: the event would be for it
     is_unknown: bool = False  #: nobody knows yet what it wants, so it gets everything
-    interests: tuple[WhyInterest, ...] = ()  #: why it is for it, the first few
+    asks: tuple[WhyAsk, ...] = ()  #: why it is for it, the first few
     has_more: bool = False  #: there may be others
     path: tuple[WhyHop, ...] = ()  #: by which it would go there, as far as it is told
     problem: str | None = None  #: why it would not go there now
@@ -77,7 +77,7 @@ class WhyUnit(msgspec.Struct, frozen=True, array_like=True):
     name: str  #: its address from the top, such as ``0.0.2``
     is_for: bool = False  #: the event would be for it
     is_unknown: bool = False  #: it has not said yet what it wants, so it gets everything
-    interests: tuple[WhyInterest, ...] = ()  #: why it is for it, the first few
+    asks: tuple[WhyAsk, ...] = ()  #: why it is for it, the first few
     has_more: bool = False  #: there may be others
     next_uid: WireUid | None = None  #: broker to which the event would go on the way there
     is_gate: bool = False  #: that one is in the unit, and finds out who wants it there

@@ -116,8 +116,8 @@ class Machines(Cluster):
         """Let a client of a broker subscribe."""
         key = Subscribed(uid, text)
         self._subscribed[key] = self.world.now
-        interest = served(ask_for(text), secure=False)
-        self.world.give(uid, Wanted(key, interest))
+        ask = served(ask_for(text), secure=False)
+        self.world.give(uid, Wanted(key, ask))
 
     def active_after(self, text: str) -> list[float]:
         """Return how long subscriptions to a filter took to be active everywhere, in seconds.

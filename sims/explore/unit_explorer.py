@@ -235,7 +235,7 @@ class UnitExplorer:
                 found.append(f"{name} knows nothing of some unit")
             if any(level < 4 for level in each.active.values()):
                 found.append(f"a subscription at {name} is not active everywhere")
-            if each.profiles.exchange.interests_by_key.keys() - each.active.keys():
+            if each.profiles.exchange.asks_by_key.keys() - each.active.keys():
                 found.append(f"a subscription at {name} is not active")
         return found
 

@@ -15,11 +15,11 @@ from ges.gateways.gateways_part import GatewaysPart
 from ges.profiles.profiles_part import ProfilesPart, Wanted
 from ges.statements.held import Statements
 from ges.statements.statements_part import ActiveIn, StatementsPart
+from ges.telling.part import MessageHandler, Part
+from ges.telling.post import Post
 from ges.topology.declared_links import DeclaredLinks
-from ges.topology.part import MessageHandler, Part
 from ges.topology.survey import Survey
 from ges.units.planner import UnitsConfig
-from ges.units.post import Post
 from ges.units.units_part import UnitsPart
 from ges.wire.asked import Ask
 from ges.wire.client_messages import Level
@@ -61,7 +61,7 @@ class Gone:
 class Subscribed:
     """A client of this broker wants something."""
 
-    interest: Ask
+    ask: Ask
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +165,8 @@ class UnitMachine:
                 for part in self._parts:
                     effects += part.on_link(LinkDown(member.uid, Closed.LOST), now)
                 effects.append(Notify(Departed(member)))
-            case Subscribed(interest):
-                wanted = Wanted(interest, interest)
+            case Subscribed(ask):
+                wanted = Wanted(ask, ask)
                 effects += self.profiles.commands[Wanted](wanted, now)
             case Came(uid, message):
                 effects += self._on_message[type(message)]((uid, NORMAL), message, now)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from ges.units.arcs import WHOLE, Arc
+from ges.telling.arcs import WHOLE, Arc
 from ges.units.table import arc_of
 from ges.units.unit_rows import unit_arcs, unit_at
 from ges.units.units_part import UnitsPart

@@ -15,9 +15,11 @@ from itertools import groupby, pairwise
 from typing import NamedTuple, TypeVar
 
 from ges.node import BrokerNode
+from ges.telling.shared import pack_rows
 from ges.units.steward import SMALL_LIMIT
 from ges.units.unit_names import UnitNames, at_level
-from ges.wire.unit_messages import MemberRow, Members, MemberTable, UnitRow, UnitTable
+from ges.wire.telling_messages import Kind
+from ges.wire.unit_messages import MemberRow, MemberTable, UnitRow, UnitTable
 from overlay.ids import Nanos
 from overlay.machine import Input, MessageReceived
 from overlay.wire.frames import PROTOCOL_VERSION
@@ -103,7 +105,8 @@ def settle_in(node: BrokerNode, tables: Tables, now: Nanos) -> Input:
     knows the members. So nothing is folded for a while.
     """
     node.units.units_above.settle_in(tables.units, now)
-    return MessageReceived(node.ring.right[0].uid, Members(tables.cluster))
+    [rows] = pack_rows([(Kind.MEMBER_TABLE, tables.cluster)])
+    return MessageReceived(node.ring.right[0].uid, rows)
 
 
 def _bounds(limit: int) -> Sizes:

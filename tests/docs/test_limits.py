@@ -42,7 +42,7 @@ ROOMS = (
         "ges/sessions",
         "ges/stack.py",
     ),
-    *("ges/statements", "ges/topology", "ges/units"),
+    *("ges/statements", "ges/telling", "ges/topology", "ges/units"),
 )
 #: What only this broker, or its owner, makes grow.
 OF_ITS_OWN = {

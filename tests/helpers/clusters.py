@@ -106,11 +106,11 @@ class HandCluster:
 
     def join(self, queue: str, text: str, *uids: str, by: int = 1) -> int:
         """Let members have clients in a queue group, or with -1 no more; returns its key."""
-        interest = ask_for(text, group=queue)
+        ask = ask_for(text, group=queue)
         for uid in uids:
             for link_class in LinkClass:
-                self.groups.count(link_class, interest, self.slots[uid], by)
-        return group_of(interest).key
+                self.groups.count(link_class, ask, self.slots[uid], by)
+        return group_of(ask).key
 
     def take_moves(self) -> Mapping[LinkClass, Moves]:
         """Return, once, what has moved."""

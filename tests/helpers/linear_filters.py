@@ -19,15 +19,15 @@ class LinearFilters(Generic[T]):
     def __init__(self) -> None:
         self._held: list[tuple[str, T]] = []
 
-    def add(self, interest: str, holder: T) -> None:
+    def add(self, ask: str, holder: T) -> None:
         """Let ``holder`` have a checked filter; having it twice is having it once."""
-        if (interest, holder) not in self._held:
-            self._held.append((interest, holder))
+        if (ask, holder) not in self._held:
+            self._held.append((ask, holder))
 
-    def remove(self, interest: str, holder: T) -> None:
+    def remove(self, ask: str, holder: T) -> None:
         """Take the filter from ``holder``, if it has it."""
-        if (interest, holder) in self._held:
-            self._held.remove((interest, holder))
+        if (ask, holder) in self._held:
+            self._held.remove((ask, holder))
 
     def matches(self, topic: str) -> list[T]:
         """Return the holders whose filters match ``topic``, each once."""

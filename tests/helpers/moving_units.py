@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from ges.units.unit_names import written
 from ges.wire.relocation_messages import RELOCATION_MESSAGES
-from ges.wire.unit_messages import Kind, Told, UnitTable
+from ges.wire.telling_messages import Kind, Told
+from ges.wire.unit_messages import UnitTable
 from overlay.machine import OpenLink, Send
 from sims.errors import InvariantViolated
 from sims.experiments.unit_joins import joining

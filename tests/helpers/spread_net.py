@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from ges.units.spread import Spread
-from ges.wire.unit_messages import MemberRow, TellTaken, Told
+from ges.telling.spread import Spread
+from ges.wire.telling_messages import TellTaken, Told
+from ges.wire.unit_messages import MemberRow
 from overlay.ids import Nanos, Peer, nanos
 from overlay.machine import Effect, Message, Send
 from ring.geometry import RING_SIZE

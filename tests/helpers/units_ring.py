@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
+
 from ges.units.planner import UnitsConfig
-from ges.wire.unit_messages import UNIT_MESSAGES, Held, Kind, Letter, TellTaken, Told
+from ges.wire.telling_messages import (
+    TELLING_MESSAGES,
+    Held,
+    Kind,
+    Letter,
+    Row,
+    Rows,
+    RowsWanted,
+    TellTaken,
+    Told,
+)
+from ges.wire.unit_messages import UNIT_MESSAGES
 from overlay.ids import NANOS_PER_SECOND
 from overlay.machine import OpenLink, Send
 from ring.config import LAN, RingConfig
@@ -65,11 +78,18 @@ class UnitsRing(Machines):
         if not isinstance(effect, Send):
             return
         message = effect.message
-        if isinstance(message, UNIT_MESSAGES) and not isinstance(message, Letter):
+        if isinstance(message, (*TELLING_MESSAGES, *UNIT_MESSAGES)) and not isinstance(
+            message, Letter
+        ):
             self.sent[type(message).__name__] += 1
             if isinstance(message, Told) and message.kind == Kind.MEMBERS:
                 self._members_told.add((message.origin, message.number))
             if isinstance(message, Told | TellTaken):
                 self.about_members += (message.origin, message.number) in self._members_told
+            elif isinstance(message, RowsWanted):
+                self.about_members += message.kind == Kind.TABLES
+            elif isinstance(message, Rows):
+                first = msgspec.msgpack.decode(message.packed, type=list[Row])[0]
+                self.about_members += first.kind in (Kind.UNIT_TABLE, Kind.MEMBER_TABLE)
             elif not isinstance(message, Held):
                 self.about_members += 1

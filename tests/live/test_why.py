@@ -58,9 +58,7 @@ def test_it_says_whom_an_event_is_for_because_of_what_and_who_gets_it(brokers: F
     here, there = found["brokers"]
     assert (here["uid"], here["clients"]) == (first.uid, [])
     assert not there["unknown"]
-    assert there["interests"] == [
-        {"filter": "why/+", "queue": None, "classes": ["normal", "express"]}
-    ]
+    assert there["asks"] == [{"filter": "why/+", "queue": None, "classes": ["normal", "express"]}]
     assert there["hops"][-1] == {"uid": second.uid, "class": "normal", "cipher": None}
     [client] = there["clients"]
     assert client["filters"] == [{"filter": "why/+", "queue": None, "class": None}]
@@ -160,7 +158,7 @@ def test_secure_events_and_those_who_may_not_see_their_filters(
     [hop] = there[second.uid]["hops"]
     assert (hop["uid"], hop["class"]) == (second.uid, "secure")
     assert hop["cipher"].startswith("TLSv1.3 ")
-    assert there[second.uid]["interests"] == [
+    assert there[second.uid]["asks"] == [
         {"filter": "vault/#", "queue": None, "classes": ["secure"]}
     ]
 
@@ -169,9 +167,7 @@ def test_secure_events_and_those_who_may_not_see_their_filters(
     assert code == 1
     assert "is not secure" in found["refusal"]
     there = destinations(found)
-    assert there[second.uid]["interests"] == [
-        {"filter": None, "queue": None, "classes": ["secure"]}
-    ]
+    assert there[second.uid]["asks"] == [{"filter": None, "queue": None, "classes": ["secure"]}]
     assert [f["filter"] for c in there[second.uid]["clients"] for f in c["filters"]] == [None]
 
     # Nor is the topic of a secure event, or whom it was for.

@@ -8,7 +8,6 @@ from typing import Any
 from ges.client.watermarks import Watermarks
 from ges.delivery.interests import Interests
 from ges.delivery.past import Past
-from ges.gateways.link_state import LinkStates
 from ges.order.flow_order import FlowOrdering
 from ges.order.recall import RecallLog
 from ges.order.recalls import Recalls
@@ -19,6 +18,7 @@ from ges.profiles.index import ProfileIndex
 from ges.routing.arc_plan import ArcPlan
 from ges.routing.forwarding import Forwarding
 from ges.routing.mask_plan import MaskPlan, Split
+from ges.telling.shared import Table
 from ges.units.membership import Membership
 from ges.units.office import Office
 from ges.units.table import ClusterTable
@@ -59,7 +59,7 @@ EVENTS.add(
     (MemberProfiles, "take_delta", lambda self, delta: True),
 )
 EVENTS.add(
-    "interests-not-told",
+    "asks-not-told",
     "what clients want is not told to other brokers",
     (Interests, "want", nothing),
 )
@@ -132,16 +132,17 @@ EVENTS.add(
 
 
 def _first_state_only(original: Method) -> Method:
-    def learn(self: LinkStates, state: LinkState) -> bool:
-        return self.get(state.origin) is None and bool(original(self, state))
+    def take_row(self: Table[Any], row: object) -> bool:
+        is_known = isinstance(row, LinkState) and self.get(row.origin) is not None
+        return not is_known and bool(original(self, row))
 
-    return learn
+    return take_row
 
 
 EVENTS.add(
     "links-not-taken",
     "what links a member has is taken once, and no change of it",
-    around(LinkStates, "learn", _first_state_only),
+    around(Table, "take_row", _first_state_only),
 )
 
 # ── order, and what is asked again ────────────────────────────────────────────────────────────────

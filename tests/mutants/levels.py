@@ -23,13 +23,15 @@ from ges.statements import statements_part
 from ges.statements.content import tree_of
 from ges.statements.held import Statements, Unit
 from ges.statements.statements_part import StatementsPart
+from ges.telling.shared import SharedTable
 from ges.units.address import LEVELS as LEVELS_OF_ALL
 from ges.units.contexts import Contexts
 from ges.units.relocating import Relocating
 from ges.units.units_part import UnitsPart
 from ges.wire.asked import Ask
 from ges.wire.matter import Matter
-from ges.wire.statement_messages import SecureHealth
+from ges.wire.statement_messages import SecureHealth, UnitStatement
+from overlay.ids import Nanos
 from tests.mutants.mutant import Chapter, Method, around, nothing
 
 LEVELS = Chapter(first="unit")
@@ -52,15 +54,24 @@ LEVELS.add(
     "a steward states what is wanted when the unit forms, and no change of it",
     around(StatementsPart, "settle", _settled_once),
 )
+
+
+def _no_statements(original: Method) -> Method:
+    def on_row(self: SharedTable[Any], row: Any, uid: str, now: Nanos) -> Any:  # noqa: ANN401
+        return (True, []) if isinstance(row, UnitStatement) else original(self, row, uid, now)
+
+    return on_row
+
+
 LEVELS.add(
     "statements-not-held",
     "what other units state is not taken",
-    (StatementsPart, "_learn", lambda self, statement, now: []),
+    around(SharedTable, "_on_row", _no_statements),
 )
 LEVELS.add(
     "active-too-early",
     "a subscription is active everywhere as soon as its cluster knows of it",
-    (StatementsPart, "_is_covered", lambda self, unit, interest: True),
+    (StatementsPart, "_is_covered", lambda self, unit, ask: True),
 )
 
 
@@ -81,19 +92,19 @@ LEVELS.add(
 LEVELS.add(
     "active-before-taken",
     "a subscription is active in a context before all there have taken the statement",
-    (StatementsPart, "_is_covered", lambda self, unit, interest: _is_stated(self, unit, interest)),
+    (StatementsPart, "_is_covered", lambda self, unit, ask: _is_stated(self, unit, ask)),
 )
 
 
-def _is_stated(part: StatementsPart, unit: Unit, interest: Ask) -> bool:
+def _is_stated(part: StatementsPart, unit: Unit, ask: Ask) -> bool:
     held = part.statements.get(unit)
-    return held is not None and next(tree_of(held.interests).covering(interest), None) is not None
+    return held is not None and next(tree_of(held.asks).covering(ask), None) is not None
 
 
 def _sure_of_units(self: Statements, unit: Unit) -> None:
     held = self.get(unit)
     key = f"{unit[1].lo}-{unit[1].hi}"
-    self._indices[unit[0]].replace(key, held.interests if held is not None else ())
+    self._indices[unit[0]].replace(key, held.asks if held is not None else ())
 
 
 LEVELS.add(

@@ -8,7 +8,7 @@ import pytest
 
 from ges.cli.main import run
 from ges.operations.explain import Destination, Explanation
-from ges.wire.why import Why, WhyClient, WhyFilter, WhyHop, WhyInterest, WhyMember
+from ges.wire.why import Why, WhyAsk, WhyClient, WhyFilter, WhyHop, WhyMember
 from overlay.ids import LinkClass
 
 NORMAL = LinkClass.NORMAL
@@ -18,9 +18,9 @@ A, B, CLIENT = "a" * 32, "b" * 32, "c" * 32
 
 def explained(refusal: str | None = None, problem: str | None = None) -> Explanation:
     """Return what two brokers say, with harm wherever a message takes any text."""
-    interests = (WhyInterest(EVIL, (NORMAL,)),)
+    asks = (WhyAsk(EVIL, (NORMAL,)),)
     path = (WhyHop(1, NORMAL), WhyHop(9, NORMAL))  # there is no slot 9
-    member = WhyMember(1, B, f"chordal://{EVIL}", True, False, interests, True, path, problem)
+    member = WhyMember(1, B, f"chordal://{EVIL}", True, False, asks, True, path, problem)
     entry = Why(A, f"chordal://{EVIL}", "t", NORMAL, False, refusal, EVIL, 0, (member,))
     client = WhyClient(CLIENT, (WhyFilter(EVIL, None),), True, EVIL)
     answer = Why(B, member.url, "t", NORMAL, False, None, None, 1, (), (client,), 7)

@@ -56,8 +56,8 @@ class Bench:
         self.fetched: list[Fetched] = []
         self.regained: list[EventRun] = []
         self.counters: Counter[str] = Counter()
-        interests = Interests(lambda event: None)
-        self.past = Past(self.cluster, recalls, interests, self._serve, self.counters)
+        asks = Interests(lambda event: None)
+        self.past = Past(self.cluster, recalls, asks, self._serve, self.counters)
         self.past.wanted_here = lambda: WANTED
         self.past.regain = self._regain
 
@@ -68,9 +68,9 @@ class Bench:
     def _regain(self, runs: list[EventRun], now: Nanos) -> None:
         self.regained += runs
 
-    def question(self, number: int = 1, interests: tuple[Ask, ...] = WANTED) -> PastWanted:
+    def question(self, number: int = 1, asks: tuple[Ask, ...] = WANTED) -> PastWanted:
         """A question of a broker of another cluster, told to all."""
-        return PastWanted(5, number, 10_000, interests, 77, FAR)
+        return PastWanted(5, number, 10_000, asks, 77, FAR)
 
 
 def from_there(first: int) -> EventRun:
@@ -115,7 +115,7 @@ def test_a_broker_that_is_back_asks_for_what_its_clients_want_and_gets_it() -> N
     now = T0 + BACK_NS
     (mail,) = bench.past.expire(now).mail
     assert isinstance(mail.message, PastWanted)
-    assert mail.message.interests == WANTED
+    assert mail.message.asks == WANTED
     for first in (2, 1):
         bench.past.take(from_there(first), 5, now)
     bench.past.on_done(THERE, PastDone(mail.message.number, 2), now)

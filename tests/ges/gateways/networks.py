@@ -64,6 +64,7 @@ class Network:
     def states(self, cluster: Place) -> LinkStates:
         """Return what the members of a cluster tell each other."""
         states = LinkStates("nobody")
+        states.follow(str(broker) for broker in self.units(0, cluster))
         for broker in self.units(0, cluster):
             inside, beyond = [], []
             for other in self.linked(broker):
@@ -75,7 +76,7 @@ class Network:
                 StateGate(to, LinkClass.NORMAL, 0, beyond.count(to)) for to in sorted(set(beyond))
             ]
             links, slot = tuple(inside), broker[-1]
-            states.learn(LinkState(str(broker), slot, 1, 1, links, tuple(gates)))
+            states.table.take_row(LinkState(str(broker), slot, 1, 1, links, tuple(gates)))
         return states
 
     def edges(self, unit: Place) -> tuple[UnitEdge, ...]:
@@ -166,7 +167,7 @@ def graph_at(network: Network, broker: Place, stale: Network | None = None, *of:
         for edge in (stale if stale is not None and unit in of else network).edges(unit)
     ]
     own = {level: node(broker[: 4 - level]) for level in (1, 2, 3)}
-    gates = (gate.node for state in states.states for gate in state.gates)
+    gates = (gate.node for state in states.table for gate in state.gates)
     return Graph(
         [
             *cluster_links(states, slots, LinkClass.NORMAL),

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ges.gateways.costs import LAST_BUCKET
-from ges.gateways.link_state import MAX_STATES, Edge, LinkStates
+from ges.gateways.link_state import Edge, LinkStates
 from ges.wire.gateway_messages import MAX_STATE_LINKS, LinkState, StateLink
 from overlay.ids import LinkClass
 
@@ -23,59 +23,33 @@ def state(origin: str, links: dict[str, int], version: int = 1, incarnation: int
 
 def test_the_worse_cost_of_both_ends_counts() -> None:
     states = LinkStates(A)
-    assert states.learn(state(A, {B: 3}))
-    assert states.learn(state(B, {A: 5}))
+    assert states.table.take_row(state(A, {B: 3}))
+    assert states.table.take_row(state(B, {A: 5}))
     assert list(states.edges(NORMAL, MEMBERS)) == [Edge(A, B, 5)]
     assert list(states.edges(SECURE, MEMBERS)) == []
 
 
 def test_a_link_that_the_other_end_denies_does_not_count() -> None:
     states = LinkStates(A)
-    states.learn(state(A, {B: 3}))
-    states.learn(state(B, {C: 1}))
-    states.learn(state(C, {B: 1}))
+    states.table.take_row(state(A, {B: 3}))
+    states.table.take_row(state(B, {C: 1}))
+    states.table.take_row(state(C, {B: 1}))
     assert list(states.edges(NORMAL, MEMBERS)) == [Edge(B, C, 1)]
 
 
 @pytest.mark.parametrize("teller", [A, B])
 def test_a_link_counts_while_the_other_end_has_said_nothing(teller: str) -> None:
     states = LinkStates(C)
-    states.learn(state(teller, {A if teller == B else B: 4}))
+    states.table.take_row(state(teller, {A if teller == B else B: 4}))
     assert list(states.edges(NORMAL, MEMBERS)) == [Edge(A, B, 4)]
 
 
 def test_links_to_others_than_members_and_to_oneself_do_not_count() -> None:
     states = LinkStates(C)
-    states.learn(state(A, {"d" * 32: 1, A: 1}))
+    states.table.take_row(state(A, {"d" * 32: 1, A: 1}))
     assert list(states.edges(NORMAL, MEMBERS)) == []
-    states.learn(state(B, {A: 1}))
+    states.table.take_row(state(B, {A: 1}))
     assert list(states.edges(NORMAL, {A: 1})) == []
-
-
-def test_only_a_later_state_is_news() -> None:
-    states = LinkStates(C)
-    assert states.learn(state(A, {B: 1}, version=2))
-    assert not states.learn(state(A, {B: 9}, version=2))
-    assert not states.learn(state(A, {B: 9}, version=1))
-    assert states.learn(state(A, {B: 9}, version=1, incarnation=2))
-    assert not states.learn(state(A, {B: 1}, version=7))
-    assert list(states.edges(NORMAL, MEMBERS)) == [Edge(A, B, 9)]
-
-
-def test_the_digest_does_not_depend_on_how_the_table_came_about() -> None:
-    one, other = LinkStates(A), LinkStates(B)
-    told = [state(A, {B: 1}), state(B, {A: 1, C: 2}), state(C, {B: 2})]
-    for each in told:
-        one.learn(each)
-    other.learn(state(A, {B: 7}, version=0))
-    for each in reversed(told):
-        other.learn(each)
-    assert one.digest == other.digest != 0
-    one.forget(B)
-    assert one.digest != other.digest
-    other.forget(B)
-    assert one.digest == other.digest
-    assert one.digest < 2**63
 
 
 def test_what_is_told_of_oneself_is_put_right() -> None:
@@ -84,45 +58,26 @@ def test_what_is_told_of_oneself_is_put_right() -> None:
     assert first is not None
     assert first.version == 1
     assert states.own(1, 1, [StateLink(B, NORMAL, 2)]) is None
-    assert states.learn(state(A, {C: 1}, version=9, incarnation=4))
+    assert states.table.take_row(state(A, {C: 1}, version=9, incarnation=4))
     mine = states.own(1, 1, [StateLink(B, NORMAL, 2)])
     assert mine is not None
     assert (mine.incarnation, mine.version) == (4, 10)
     assert states.get(A) == mine
-    assert states.states == (mine,)
 
 
 def test_what_a_member_can_say_is_limited() -> None:
     states = LinkStates(A)
-    uids = [f"{at:032x}" for at in range(max(MAX_STATES, MAX_STATE_LINKS) + 5)]
+    uids = [f"{at:032x}" for at in range(MAX_STATE_LINKS + 5)]
     mine = states.own(0, 1, [StateLink(uid, NORMAL, at) for at, uid in enumerate(uids)])
     assert mine is not None
     assert len(mine.links) == MAX_STATE_LINKS
     assert uids[0] in {link.uid for link in mine.links}
     assert uids[-1] not in {link.uid for link in mine.links}
-    assert not states.learn(state(B, {})) or len(states.states) == 2
-    for uid in uids:
-        states.learn(state(uid, {}))
-    assert len(states.states) == MAX_STATES
-    assert states.left_out > 0
-
-
-def test_for_a_member_the_state_of_somebody_else_goes() -> None:
-    """Else those of an overlay that was one cluster for a moment would keep members out."""
-    states = LinkStates(A)
-    states.own(0, 1, [])
-    others = [f"{at:032x}" for at in range(MAX_STATES - 1)]
-    assert all(states.learn(state(uid, {}), {A, B}) for uid in others)
-    assert not states.learn(state(f"{MAX_STATES:032x}", {}), {A, B})
-    assert states.learn(state(B, {}), {A, B})
-    assert len(states.states) == MAX_STATES
-    assert states.get(B) is not None
-    assert states.get(A) is not None
 
 
 def test_a_bucket_beyond_the_last_counts_as_the_last() -> None:
     states = LinkStates(A)
-    states.learn(state(B, {C: 255}))
+    states.table.take_row(state(B, {C: 255}))
     assert list(states.edges(NORMAL, MEMBERS)) == [Edge(B, C, LAST_BUCKET)]
 
 

@@ -155,7 +155,7 @@ def test_all_members_build_the_same_graph_from_the_same_states() -> None:
         states = LinkStates(own)
         rng.shuffle(said)
         for state in said:
-            states.learn(state)
+            states.table.take_row(state)
         graphs.append(cluster_graph(states, members, LinkClass.NORMAL))
     assert graphs[0] == graphs[1] == graphs[2]
     assert sum(mask.bit_count() for mask in graphs[0].adjacent.values()) == 12 * 11

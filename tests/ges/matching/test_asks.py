@@ -26,7 +26,7 @@ from overlay.ids import LinkClass
 from tests.ges.profiles.cluster import FILTERS, TOPICS
 from tests.helpers.linear_filters import does_match
 
-interests = st.builds(
+asks = st.builds(
     ask_for,
     st.sampled_from([*FILTERS, "$s", "$s/+", "b", "a/#", "+/+/#"]),
     st.sampled_from([None, *LinkClass]),
@@ -40,14 +40,14 @@ def test_the_canonical_form_matches_the_same(text: str) -> None:
         assert does_match(text, topic) == does_match(canonical(text), topic)
 
 
-def test_filters_of_one_meaning_are_one_interest() -> None:
+def test_filters_of_one_meaning_are_one_ask() -> None:
     assert ask_for("+/#") == ask_for("#")
     assert ask_for("+/+/#") != ask_for("+/#"), "one asks for two levels"
     assert ask_for("a/#") != ask_for("a/+/#"), "one matches a"
     assert served(Ask("+/#"), secure=True) == ask_for("#"), "however a client says it"
 
 
-def test_what_is_no_filter_is_no_interest() -> None:
+def test_what_is_no_filter_is_no_ask() -> None:
     with pytest.raises(TopicError, match="write '#'"):
         ask_for("a/>")
     with pytest.raises(ConfigError, match="1 to 64 characters, not 65"):
@@ -88,7 +88,7 @@ def test_covering(wide: Ask, narrow: Ask, is_covered: bool) -> None:
     assert covers(wide, narrow) is is_covered
 
 
-@given(st.sets(interests | st.just(everything()) | st.just(everything(1)), max_size=20), interests)
+@given(st.sets(asks | st.just(everything()) | st.just(everything(1)), max_size=20), asks)
 def test_the_tree_finds_what_covers_and_what_is_covered(known: set[Ask], asked: Ask) -> None:
     tree = CoverTree()
     for each in sorted(known, key=order):
@@ -123,6 +123,6 @@ def test_a_digest_is_a_sum_whatever_the_order() -> None:
     assert digest_of(some) == digest_of(reversed(some)) == sum(map(mark_of, some)) % 2**63
 
 
-@given(interests)
-def test_the_size_is_no_less_than_what_is_sent(interest: Ask) -> None:
-    assert len(msgspec.msgpack.encode(interest)) <= size_of(interest)
+@given(asks)
+def test_the_size_is_no_less_than_what_is_sent(ask: Ask) -> None:
+    assert len(msgspec.msgpack.encode(ask)) <= size_of(ask)

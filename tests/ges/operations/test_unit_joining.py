@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from ges.errors import UnitNotJoined
 from ges.operations.unit_joining import plan_join
 from ges.operations.unit_tree import Unit
-from ges.units.arcs import WHOLE
+from ges.telling.arcs import WHOLE
 from overlay.errors import ConfigError
 from tests.ges.operations.test_unit_tree import overlay
 

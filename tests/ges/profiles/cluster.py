@@ -6,21 +6,16 @@ from dataclasses import dataclass, field
 from random import Random
 
 from ges.matching.asks import ask_for
-from ges.profiles.activity import Active
-from ges.profiles.exchange import Act, ProfileExchange, SendTo, TellAll
+from ges.profiles.exchange import ProfileExchange
 from ges.profiles.profile import Profile
+from ges.profiles.profiles_part import STAYS_NS
+from ges.telling.shared import Asking
 from ges.wire.asked import CLASS_BITS, Ask
 from ges.wire.matter import Matter
-from ges.wire.profile_messages import (
-    HeldProfiles,
-    HeldProfilesWanted,
-    ProfileDelta,
-    ProfilePage,
-    ProfileTaken,
-    ProfileWanted,
-)
+from ges.wire.profile_messages import ProfileDelta, ProfilePage, ProfileTaken
+from ges.wire.telling_messages import Kind, RowsWanted
 from overlay.ids import LinkClass, nanos
-from overlay.machine import Message
+from overlay.machine import Effect, Message
 from tests.helpers.linear_filters import does_match
 
 Key = int
@@ -35,8 +30,8 @@ FILTERS = [
 ]
 
 
-def asks_for(interest: Ask, link_class: LinkClass, topic: str) -> bool:
-    return bool(interest.classes & CLASS_BITS[link_class]) and does_match(interest.filter, topic)
+def asks_for(ask: Ask, link_class: LinkClass, topic: str) -> bool:
+    return bool(ask.classes & CLASS_BITS[link_class]) and does_match(ask.filter, topic)
 
 
 @dataclass
@@ -46,10 +41,15 @@ class Broker:
     uid: str
     incarnation: int
     exchange: ProfileExchange[Key]
+    asking: Asking
     view: int = 0  #: of the members, that it has seen
     wanted: dict[Key, Ask] = field(default_factory=dict)
     active: set[Key] = field(default_factory=set)
     not_told: set[Key] = field(default_factory=set)  #: active in an earlier life
+
+    def note_active(self) -> None:
+        """Take note of the subscriptions that have become active."""
+        self.active.update(self.exchange.take_active())
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Cluster:
     """Brokers, what is under way between them, and a clock."""
 
     rng: Random = field(default_factory=lambda: Random(0))
-    limit: int = 16_384  #: of interests in one profile
+    limit: int = 16_384  #: of asks in one profile
     now: int = 0
     brokers: dict[str, Broker] = field(default_factory=dict)
     under_way: list[tuple[str, str, Message]] = field(default_factory=list)
@@ -79,7 +79,20 @@ class Cluster:
     def join(self, uid: str) -> Broker:
         life = self.lives[uid] = self.lives.get(uid, 0) + 1
         profile = Profile(uid, life, limit=self.limit)
-        broker = Broker(uid, life, ProfileExchange(uid, life, profile))
+
+        def send(target: str, message: Message) -> list[Effect]:
+            self.send(uid, target, message)
+            return []
+
+        def tell_all(delta: ProfileDelta, now: int) -> list[Effect]:
+            for other in sorted(self.views[broker.view].lives):
+                if other != uid:
+                    self.send(uid, other, delta)
+            return []
+
+        exchange: ProfileExchange[Key] = ProfileExchange(uid, life, send, tell_all, profile)
+        asking = Asking(Kind.PROFILES, exchange, send, stays=STAYS_NS)
+        broker = Broker(uid, life, exchange, asking)
         self.brokers[uid] = broker
         self._add(uid, life)
         self.show(uid, len(self.views) - 1)
@@ -107,8 +120,8 @@ class Cluster:
         broker.not_told |= broker.active
         broker.active.clear()  # nobody promised anything while it was away
         self._add(uid, broker.incarnation)
-        acts, active = broker.exchange.rejoined(broker.incarnation, self.now)
-        self._do(broker, acts, active)
+        broker.exchange.rejoined(broker.incarnation, self.now)
+        broker.note_active()
         self.show(uid, len(self.views) - 1)
 
     def _add(self, uid: str, life: int) -> None:
@@ -123,17 +136,17 @@ class Cluster:
             return
         broker.view = view
         seen = self.views[view]
-        acts, active = broker.exchange.set_members(seen.slots, seen.lives, self.now)
-        self._do(broker, acts, active)
+        broker.exchange.set_members(seen.slots, seen.lives, self.now)
+        broker.note_active()
 
     # ── subscriptions ─────────────────────────────────────────────────────────────────────────
 
     def subscribe(self, uid: str, text: str, link_class: LinkClass | None = None) -> Key:
         broker = self.brokers[uid]
         self.keys += 1
-        interest = broker.wanted[self.keys] = ask_for(text, link_class)
-        acts, active = broker.exchange.subscribe(self.keys, interest, self.now)
-        self._do(broker, acts, active)
+        ask = broker.wanted[self.keys] = ask_for(text, link_class)
+        broker.exchange.subscribe(self.keys, ask, self.now)
+        broker.note_active()
         return self.keys
 
     def unsubscribe(self, uid: str, key: Key) -> None:
@@ -141,21 +154,10 @@ class Cluster:
         del broker.wanted[key]
         broker.active.discard(key)
         broker.not_told.discard(key)
-        acts, active = broker.exchange.unsubscribe(key, self.now)
-        self._do(broker, acts, active)
+        broker.exchange.unsubscribe(key, self.now)
+        broker.note_active()
 
     # ── the network and the clock ─────────────────────────────────────────────────────────────
-
-    def _do(self, broker: Broker, acts: list[Act], active: list[Active[Key]]) -> None:
-        for act in acts:
-            if isinstance(act, SendTo):
-                self.send(broker.uid, act.uid, act.message)
-            elif isinstance(act, TellAll):
-                for uid in sorted(self.views[broker.view].lives):
-                    if uid != broker.uid:
-                        self.send(broker.uid, uid, act.message)
-        for fact in active:
-            broker.active.update(fact.keys)
 
     def send(self, source: str, target: str, message: Message) -> None:
         if target in self.brokers:
@@ -177,39 +179,35 @@ class Cluster:
 
     def hand_over(self, source: str, broker: Broker, message: Message) -> None:
         exchange, now = broker.exchange, self.now
-        acts: list[Act] = []
-        active: list[Active[Key]] = []
         match message:
+            case ProfileDelta() if source != message.origin:
+                exchange.on_delta(source, message, now)
             case ProfileDelta():
-                is_taken, acts = exchange.on_delta(message, now)
-                if is_taken:
+                if exchange.on_told(message, source, now)[0]:
                     self.send(broker.uid, message.origin, ProfileTaken(message.after))
             case ProfileTaken(version):
-                active = exchange.on_taken(source, version, now)
-            case ProfileWanted():
-                acts = exchange.on_wanted(source, now)
+                exchange.on_taken(source, version)
             case ProfilePage():
-                acts = exchange.on_page(message, now)
-            case HeldProfilesWanted():
-                acts = exchange.on_held_wanted(source)
-            case HeldProfiles():
-                acts = exchange.on_held(source, message, now)
+                exchange.on_page(message, now)
+            case RowsWanted():
+                broker.asking.on_wanted(source, message, now)
             case _:
                 raise AssertionError(message)
-        self._do(broker, acts, active)
+        broker.note_active()
 
     def wait(self, milliseconds: int) -> None:
         self.now += milliseconds * MILLISECOND
         for broker in [*self.brokers.values()]:
             due = broker.exchange.next_deadline()
             if due is not None and due <= self.now:
-                self._do(broker, *broker.exchange.handle_timers(self.now))
+                broker.exchange.handle_timers(self.now)
+                broker.note_active()
 
     def compare(self, uid: str, other: str) -> None:
         """One broker tells another one its digest."""
         broker, told = self.brokers[uid], self.brokers[other].exchange.digest
         if broker.exchange.digest != told:
-            self._do(broker, broker.exchange.on_differs(other, self.now), [])
+            broker.asking.on_differs(other, self.now)
 
     def deliver_all(self) -> None:
         for _ in range(100_000):
@@ -265,11 +263,11 @@ class Cluster:
             assert not profile.has_changed
             assert broker.active | broker.not_told == set(broker.wanted), "all is active"
             for other in members:
-                held = other.exchange.held
+                held = other.exchange.others
                 if other is not broker:
                     assert not held.is_behind(broker.uid), (other.uid, broker.uid)
                     assert held.version_of(broker.uid) == profile.version
-                    assert held.interests_of(broker.uid) == profile.interests
+                    assert held.asks_of(broker.uid) == profile.asks
         slots = self.views[-1].slots
         for link_class in LinkClass:
             for topic in TOPICS:

@@ -10,7 +10,7 @@ from ges.profiles.index import ProfileIndex
 from ges.wire.asked import Ask
 from ges.wire.matter import Matter
 from overlay.ids import LinkClass
-from tests.ges.matching.test_asks import interests
+from tests.ges.matching.test_asks import asks
 from tests.ges.profiles.cluster import TOPICS, asks_for
 
 A, B, C = "abc"
@@ -27,8 +27,8 @@ def index_of(**slots: int) -> ProfileIndex:
     st.lists(
         st.tuples(
             st.sampled_from([A, B, C]),
-            st.lists(interests, max_size=4),
-            st.lists(interests, max_size=4),
+            st.lists(asks, max_size=4),
+            st.lists(asks, max_size=4),
             st.dictionaries(st.sampled_from([A, B, C]), st.integers(0, 63), max_size=3),
             st.sets(st.sampled_from([A, B, C])),
         ),
@@ -87,7 +87,7 @@ def test_a_group_is_in_no_mask_but_in_that_of_its_own() -> None:
     assert index.groups.mask(NORMAL, found.key) == 1 << 7
     index.change(B, (), [group])
     assert index.groups.of(Matter(NORMAL, b"a")) == (found,), (
-        "another interest for normal events is left"
+        "another ask for normal events is left"
     )
     assert index.groups.of(Matter(LinkClass.SECURE, b"a")) == ()
     index.set_slots({})

@@ -22,9 +22,10 @@ from ges.profiles.held import MemberProfiles
 from ges.profiles.merging import merge
 from ges.profiles.profile import Profile
 from ges.wire.asked import Ask
-from ges.wire.profile_messages import ProfileDelta, ProfileVersion
+from ges.wire.profile_messages import ProfileDelta
+from ges.wire.telling_messages import RowVersion
 from overlay.ids import LinkClass
-from tests.ges.matching.test_asks import interests
+from tests.ges.matching.test_asks import asks
 
 UID = "a" * 32
 LIFE = 7
@@ -34,7 +35,7 @@ class Nobody:
     """Hears what is held, and does nothing with it."""
 
     def change(self, uid: str, added: Iterable[Ask], removed: Iterable[Ask]) -> None: ...
-    def replace(self, uid: str, interests: Iterable[Ask]) -> None: ...
+    def replace(self, uid: str, asks: Iterable[Ask]) -> None: ...
     def set_behind(self, uid: str, is_behind: bool) -> None: ...
 
 
@@ -75,7 +76,7 @@ def test_many_equal_subscriptions_are_told_once() -> None:
 
 def test_a_cover_that_goes_brings_back_what_it_covered_in_the_same_delta() -> None:
     profile = made_of("a/#", "a/b", "a/c", "a/c/d", "b")
-    assert texts(profile.interests) == {"a/#", "b"}
+    assert texts(profile.asks) == {"a/#", "b"}
     profile.remove(ask_for("a/#"))
     (delta,) = profile.cut()
     assert (texts(delta.removed), texts(delta.added)) == ({"a/#"}, {"a/b", "a/c", "a/c/d"})
@@ -89,7 +90,7 @@ def test_what_comes_and_goes_between_two_cuts_is_not_told() -> None:
     profile.remove(ask_for("a"))
     profile.add(ask_for("a"))
     assert profile.cut() == []
-    assert profile.version == ProfileVersion(LIFE, 1)
+    assert profile.version == RowVersion(LIFE, 1)
     assert profile.since(ask_for("a")) == 1, "it has been there all the time"
 
 
@@ -97,7 +98,7 @@ def test_what_nobody_asked_for_is_not_taken_out() -> None:
     profile = made_of("a")
     profile.remove(ask_for("b"))
     assert not profile.has_changed
-    assert texts(profile.interests) == {"a"}
+    assert texts(profile.asks) == {"a"}
 
 
 def test_since_when_all_versions_cover_it() -> None:
@@ -117,7 +118,7 @@ def test_since_when_all_versions_cover_it() -> None:
 
 @settings(max_examples=200)
 @given(
-    steps=st.lists(st.tuples(interests | st.none(), st.integers(0, 5)), max_size=60),
+    steps=st.lists(st.tuples(asks | st.none(), st.integers(0, 5)), max_size=60),
     limit=st.sampled_from([2, 5, 16_384]),
 )
 def test_whoever_takes_all_deltas_holds_the_profile(
@@ -128,33 +129,33 @@ def test_whoever_takes_all_deltas_holds_the_profile(
     held = MemberProfiles(Nobody(), 1)
     held.set_members({UID: LIFE})
     assert held.take_delta(profile.statement(1))
-    for interest, pick in steps:
-        if interest is None:
+    for ask, pick in steps:
+        if ask is None:
             promised = [each for each in live if profile.since(each) is not None]
             for delta in profile.cut():
                 assert held.take_delta(delta)
                 for each in promised:
-                    assert any(covers(wide, each) for wide in held.interests_of(UID))
-            assert held.interests_of(UID) == profile.interests == profile.told
-            assert profile.digest == digest_of(profile.interests)
+                    assert any(covers(wide, each) for wide in held.asks_of(UID))
+            assert held.asks_of(UID) == profile.asks == profile.told
+            assert profile.digest == digest_of(profile.asks)
             assert all(profile.since(each) is not None for each in live)
         elif pick and live:
             gone = sorted(live, key=order)[pick % len(live)]
             profile.remove(gone)
             live -= Counter([gone])
         else:
-            profile.add(interest)
-            live[interest] += 1
-        assert minimal(profile.interests) == profile.interests
+            profile.add(ask)
+            live[ask] += 1
+        assert minimal(profile.asks) == profile.asks
         if not profile.is_merged:
-            assert profile.interests == minimal(live)
+            assert profile.asks == minimal(live)
         for each in live:
-            assert any(covers(wide, each) for wide in profile.interests)
+            assert any(covers(wide, each) for wide in profile.asks)
         if not any(each.group for each in live):
             assert len(profile) <= limit
     for each in live.elements():
         profile.remove(each)
-    assert not profile.interests, "nothing merged is left over"
+    assert not profile.asks, "nothing merged is left over"
 
 
 def test_too_large_a_change_goes_in_steps_that_fit_into_frames() -> None:
@@ -177,18 +178,18 @@ def test_all_of_it_goes_in_pages_that_fit_into_frames() -> None:
     pages = profile.pages(3)
     assert len(pages) > 1
     assert all(len(msgspec.msgpack.encode(page)) < 60 * 1024 for page in pages)
-    assert {each for page in pages for each in page.interests} == profile.interests
+    assert {each for page in pages for each in page.asks} == profile.asks
     assert {(page.pages, page.digest, page.life) for page in pages} == {
         (len(pages), profile.digest, 3)
     }
-    assert [page.interests for page in made_of().pages(3)] == [()], "nothing is one page as well"
+    assert [page.asks for page in made_of().pages(3)] == [()], "nothing is one page as well"
 
 
 def test_what_is_not_cut_yet_is_in_no_page() -> None:
     profile = made_of("a", "b")
     profile.add(ask_for("c"))
     profile.remove(ask_for("a"))
-    assert texts(profile.pages(3)[0].interests) == texts(profile.statement(3).added) == {"a", "b"}
+    assert texts(profile.pages(3)[0].asks) == texts(profile.statement(3).added) == {"a", "b"}
 
 
 def test_another_life_tells_everything_anew() -> None:
@@ -197,27 +198,27 @@ def test_another_life_tells_everything_anew() -> None:
     profile.renew(LIFE + 1)
     assert profile.statement(3).added == ()
     (delta,) = profile.cut()
-    assert delta.before == ProfileVersion(LIFE + 1, 0)
+    assert delta.before == RowVersion(LIFE + 1, 0)
     assert texts(delta.added) == {"a", "b", "c"}
     assert profile.since(ask_for("a")) == 1
-    assert profile.digest == digest_of(profile.interests)
+    assert profile.digest == digest_of(profile.asks)
 
 
 # ── budgets ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_16384_interests_are_exact_and_one_more_is_merged() -> None:
+def test_16384_asks_are_exact_and_one_more_is_merged() -> None:
     profile = Profile(UID, LIFE)
-    for number in range(profiles.MAX_INTERESTS):
+    for number in range(profiles.MAX_ASKS):
         profile.add(ask_for(f"s/{number % 100}/{number}"))
     assert (len(profile), profile.is_merged) == (16_384, False)
     profile.add(ask_for("t/7/x"))
     assert profile.counters["profiles_merged"] == 1
     assert len(profile) <= 16_384 * 3 // 4
-    assert "t/7/x" in texts(profile.interests), "what has nothing in common is left alone"
-    assert not any(each.filter in ("s/#", "#") for each in profile.interests), "no wider than need"
-    told = profile.interests
-    for number in range(profiles.MAX_INTERESTS):
+    assert "t/7/x" in texts(profile.asks), "what has nothing in common is left alone"
+    assert not any(each.filter in ("s/#", "#") for each in profile.asks), "no wider than need"
+    told = profile.asks
+    for number in range(profiles.MAX_ASKS):
         asked = ask_for(f"s/{number % 100}/{number}")
         assert asked in told or ask_for(f"s/{number % 100}/#") in told
 
@@ -234,13 +235,13 @@ def test_what_takes_too_many_bytes_is_merged_as_well() -> None:
     profile = Profile(UID, LIFE, limit_bytes=5000)
     for number in range(20):
         profile.add(ask_for(f"s/{number}/" + "x" * 300))
-    assert texts(profile.interests) == {"s/#"}
+    assert texts(profile.asks) == {"s/#"}
 
 
 def test_topics_of_the_system_are_not_missed_when_nothing_else_helps() -> None:
     """No wildcard in first place matches them, so only everything does."""
     profile = made_of(*(f"$s{number}" for number in range(5)), limit=4)
-    assert profile.interests == {everything()}
+    assert profile.asks == {everything()}
 
 
 def test_classes_are_not_mixed_until_nothing_else_helps() -> None:
@@ -248,7 +249,7 @@ def test_classes_are_not_mixed_until_nothing_else_helps() -> None:
     for number in range(3):
         profile.add(ask_for(f"a/{number}", LinkClass.NORMAL))
     profile.add(ask_for("a/9", LinkClass.EXPRESS))
-    assert profile.interests == {
+    assert profile.asks == {
         ask_for("a/#", LinkClass.NORMAL),
         ask_for("a/9", LinkClass.EXPRESS),
     }
@@ -256,10 +257,10 @@ def test_classes_are_not_mixed_until_nothing_else_helps() -> None:
 
 def test_exact_again_when_half_has_gone() -> None:
     profile = made_of(*(f"a/{number}" for number in range(9)), limit=8)
-    assert texts(profile.interests) == {"a/#"}
+    assert texts(profile.asks) == {"a/#"}
     for number in range(8):
         profile.remove(ask_for(f"a/{number}"))
-    assert texts(profile.interests) == {"a/8"}
+    assert texts(profile.asks) == {"a/8"}
     (delta,) = profile.cut()
     assert (texts(delta.added), texts(delta.removed)) == ({"a/8"}, {"a/#"})
 
@@ -269,9 +270,9 @@ def test_a_client_may_ask_for_what_is_merged() -> None:
     profile.add(ask_for("a/#"))
     for number in range(9):
         profile.remove(ask_for(f"a/{number}"))
-    assert texts(profile.interests) == {"a/#"}, "it outlives what was merged"
+    assert texts(profile.asks) == {"a/#"}, "it outlives what was merged"
     profile.remove(ask_for("a/#"))
-    assert not profile.interests
+    assert not profile.asks
 
 
 def test_groups_are_bounded_and_not_merged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,7 +285,7 @@ def test_groups_are_bounded_and_not_merged(monkeypatch: pytest.MonkeyPatch) -> N
     profile.add(ask_for("a/2", group="g"))  # nothing new
     for number in range(3):
         profile.add(ask_for(f"b/{number}"))
-    grouped = {each for each in profile.interests if each.group}
+    grouped = {each for each in profile.asks if each.group}
     assert texts(grouped) == {"a/0", "a/1", "a/2"}
     profile.remove(ask_for("a/2", group="g"))
     profile.remove(ask_for("a/2", group="g"))
@@ -298,7 +299,7 @@ def test_groups_that_take_all_the_room_leave_everything_to_others() -> None:
     profile = Profile(UID, LIFE, limit=4)
     for each in [*grouped, ask_for("b"), ask_for("c")]:
         profile.add(each)
-    assert profile.interests == {*grouped, everything()}
+    assert profile.asks == {*grouped, everything()}
     assert profile.counters["profiles_merged"] == 1
 
 
@@ -308,8 +309,8 @@ def test_the_delta_names_what_it_builds_upon() -> None:
     assert profile.cut() == [
         ProfileDelta(
             UID,
-            ProfileVersion(LIFE, 1),
-            ProfileVersion(LIFE, 2),
+            RowVersion(LIFE, 1),
+            RowVersion(LIFE, 2),
             (ask_for("b"),),
             (),
             digest_of([ask_for("a"), ask_for("b")]),

@@ -38,7 +38,7 @@ async def test_members_and_clients_with_what_they_want(brokers: Brokers) -> None
         assert members.keys() == {a.url, b.url, c.url}
         assert [url for url, member in members.items() if member.is_for] == [b.url]
         there = members[b.url]
-        assert [interest.filter for interest in there.interests] == ["x/+"]
+        assert [ask.filter for ask in there.asks] == ["x/+"]
         assert [hop.link_class for hop in there.path] in (["normal"], ["normal", "normal"])
         assert there.path[-1].slot == there.slot
         assert (told.clients, told.client_count) == ((), 0)
@@ -81,7 +81,7 @@ async def test_what_is_told_and_looked_at_is_bounded(
         assert client.has_more
         monkeypatch.setattr(explanations, "MAX_LOOKED_AT", 0)
         there = next(m for m in (await asker.why("x/1")).members if m.is_for)
-        assert (there.interests, there.has_more) == ((), True)
+        assert (there.asks, there.has_more) == ((), True)
         nursery.cancel_scope.cancel()
 
 
@@ -149,9 +149,7 @@ async def test_nobody_counts_the_readers_of_what_he_may_not_read(
             assert [member.url for member in there.members if member.is_for] == is_for, topic
             assert (len(here.clients), here.client_count) == (count, count), topic
             assert not any(
-                member.interests[0].filter
-                for member in there.members
-                if count < 1 and member.interests
+                member.asks[0].filter for member in there.members if count < 1 and member.asks
             )
         assert (await insider.why("hidden")).members
         address = reply_address(reader.uid, bytes(16))

@@ -8,11 +8,12 @@ from ges.gateways.link_state import LinkStates
 from ges.matching.asks import ask_for
 from ges.statements.health import cluster_health, unit_health
 from ges.statements.held import Statements
-from ges.units.arcs import Arc
+from ges.telling.arcs import Arc
 from ges.units.nodes import Nodes, node_at
 from ges.wire.gateway_messages import LinkState, StateGate, StateLink
 from ges.wire.matter import Matter
-from ges.wire.statement_messages import SecureHealth, StatementVersion, UnitEdge, UnitStatement
+from ges.wire.statement_messages import SecureHealth, UnitEdge, UnitStatement
+from ges.wire.telling_messages import RowVersion
 from overlay.ids import LinkClass
 
 NONE, WHOLE, BROKEN = SecureHealth.NONE, SecureHealth.WHOLE, SecureHealth.BROKEN
@@ -32,7 +33,7 @@ def cluster(
         told += [StateLink(o, SECURE, 0) for o in secure]
         open_to = [StateGate(FAR, NORMAL, 0)]
         open_to += [StateGate(FAR, SECURE, 0)] if uid in gates else []
-        states.learn(LinkState(uid, slot, 1, 1, tuple(told), tuple(open_to)))
+        states.table.take_row(LinkState(uid, slot, 1, 1, tuple(told), tuple(open_to)))
     members = dict(zip("abcd", range(4), strict=True))
     return cluster_health(states, members, {*holders}, {*wanting}, has_others=has_others)
 
@@ -67,11 +68,11 @@ def test_a_cluster_that_is_all_of_the_overlay_needs_no_gate() -> None:
 def part(
     number: int, health: SecureHealth, *to: int, wants: bool = True, link_class: LinkClass = SECURE
 ) -> tuple[int, UnitStatement]:
-    interests = (ask_for("t", None if wants else NORMAL),)
+    asks = (ask_for("t", None if wants else NORMAL),)
     edges = tuple(UnitEdge(node, link_class, 0, 1) for node in to)
-    version = StatementVersion(1, 1, "a" * 32)
+    version = RowVersion(1, 1, "a" * 32)
     lo = 100 * number
-    statement = UnitStatement(1, lo, lo + 100, version, interests, edges, health)
+    statement = UnitStatement(1, lo, lo + 100, version, asks, edges, health)
     return node_at(1, number), statement
 
 
@@ -108,8 +109,8 @@ def test_a_unit_that_holds_no_identity_wants_no_secure_event() -> None:
     assert statements.mask_of(Matter(NORMAL, b"t")) == sum(1 << node for node in arcs)
     assert statements.in_health(BROKEN) == 1 << node_at(1, 3)
     changes = statements.health_changes
-    later = StatementVersion(1, 2, "a" * 32)
+    later = RowVersion(1, 2, "a" * 32)
     _, again = part(3, WHOLE)
-    assert statements.take(UnitStatement(1, 300, 400, later, again.interests, (), WHOLE))
+    assert statements.take(UnitStatement(1, 300, 400, later, again.asks, (), WHOLE))
     assert statements.in_health(BROKEN) == 0
     assert statements.health_changes == changes + 1

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 
 from ges.matching.asks import ask_for
 from ges.statements.content import edges_above, minimal, stated
-from ges.statements.held import MAX_EARLY, Statements, is_later
-from ges.units.arcs import Arc
+from ges.statements.held import MAX_EARLY, Statements
+from ges.telling.arcs import Arc
 from ges.units.nodes import Nodes, node_at
 from ges.wire.matter import Matter
 from ges.wire.realms import Realm
 from ges.wire.statement_messages import (
     MAX_STATED,
     MAX_STATED_GROUPS,
-    StatementVersion,
     UnitEdge,
     UnitStatement,
 )
-from overlay.circular import HIGHEST, following
+from ges.wire.telling_messages import RowVersion
 from overlay.ids import LinkClass
 
 NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE
@@ -28,8 +26,8 @@ NODES = Nodes({1: 64, 2: 128, 3: 192}, {NEXT: Arc(100, 200), FAR: Arc(1000, 0)})
 
 
 def said(lo: int, hi: int, *filters: str, level: int = 1, version: int = 1) -> UnitStatement:
-    interests = tuple(ask_for(text) for text in filters)
-    return UnitStatement(level, lo, hi, StatementVersion(1, version, "a" * 32), interests, ())
+    asks = tuple(ask_for(text) for text in filters)
+    return UnitStatement(level, lo, hi, RowVersion(1, version, "a" * 32), asks, ())
 
 
 def known() -> Statements:
@@ -58,23 +56,6 @@ def test_the_later_statement_counts() -> None:
     assert statements.take(said(100, 200, "a", version=2))
     assert not statements.take(said(100, 200, "b", version=1))
     assert statements.mask_of(Matter(NORMAL, b"b", 2)) == 0
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [((1, 2, "a"), (1, 1, "b")), ((2, 1, "a"), (1, 9, "b")), ((1, 1, "b"), (1, 1, "a"))],
-)
-def test_which_of_two_versions_counts(
-    one: tuple[int, int, str], other: tuple[int, int, str]
-) -> None:
-    assert is_later(StatementVersion(*one), StatementVersion(*other))
-    assert not is_later(StatementVersion(*other), StatementVersion(*one))
-
-
-def test_no_version_is_the_last() -> None:
-    forged = StatementVersion(HIGHEST, HIGHEST, "f")
-    assert is_later(StatementVersion(following(HIGHEST), 1, "a"), forged)
-    assert is_later(StatementVersion(HIGHEST, following(HIGHEST), "a"), forged)
 
 
 def test_a_unit_says_that_brokers_wait_for_slots_in_it() -> None:
@@ -111,15 +92,6 @@ def test_statements_of_units_that_are_in_no_table_are_few() -> None:
     kept = [lo for lo in range(10_000, 10_100) if statements.get((1, Arc(lo, lo + 1)))]
     assert kept == list(range(10_100 - MAX_EARLY, 10_100))
     assert statements.get((1, Arc(100, 200))) is not None
-
-
-def test_equal_statements_have_one_digest() -> None:
-    one, other = known(), known()
-    assert one.digest(1, None) == other.digest(1, None)
-    one.take(said(100, 200, "a"))
-    assert one.digest(1, None) != other.digest(1, None)
-    other.take(said(100, 200, "a"))
-    assert one.digest(1, None) == other.digest(1, None)
 
 
 def test_what_is_stated_covers_all_and_is_bounded() -> None:

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ges.units.planner import UnitsConfig
-from ges.wire.unit_messages import UNIT_MESSAGES, Held, Letter
+from ges.wire.telling_messages import TELLING_MESSAGES, Held, Letter
+from ges.wire.unit_messages import UNIT_MESSAGES
 from overlay.machine import OpenLink, Send
 from sims.world.warm import spread_evenly
 from sims.world.world import CrashMode
@@ -84,7 +85,7 @@ def kill_after(ring: UnitsRing, uid: str, count: int, what: Callable[[UnitsRing]
             and isinstance(effect, Send)
             and not isinstance(effect.message, Held | Letter)
         ):
-            sent[0] += isinstance(effect.message, UNIT_MESSAGES)
+            sent[0] += isinstance(effect.message, (*TELLING_MESSAGES, *UNIT_MESSAGES))
             if sent[0] == count and uid in ring.alive:
                 ring.crash(uid, KILL)
 

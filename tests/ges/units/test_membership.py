@@ -5,23 +5,20 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ges.units.held import Comparison
-from ges.units.membership import GRACE_NS, MAX_HOPS, PULL_NS, REPORT_NS, Membership
-from ges.units.spread import Spread
+from ges.telling.arcs import WHOLE
+from ges.telling.shared import PULL_NS, Asking, Sharing, pack_rows
+from ges.units.membership import GRACE_NS, MAX_HOPS, REPORT_NS, Membership
 from ges.units.steward import BATCH_NS, MAX_WANTED, PATIENCE_NS, Steward
-from ges.units.table import TAKEOVER_EPOCHS, ClusterTable
+from ges.units.table import TAKEOVER_EPOCHS, ClusterTable, version_of
+from ges.units.whole_tables import ComparedTable, WholeTables
+from ges.wire.telling_messages import Held, HeldRow, Kind, RowsWanted, Told
 from ges.wire.unit_messages import (
-    Held,
-    Kind,
     MemberChange,
     MemberLost,
     MemberRow,
-    Members,
-    MembersWanted,
     MemberTable,
     SlotWanted,
     StewardHandover,
-    Told,
 )
 from overlay.ids import Peer
 from overlay.machine import Effect, Message, Send
@@ -59,15 +56,19 @@ class Broker:
         self.linked = {member(n).uid: n for n in linked or (10, *around)}
         self.gone: set[str] = set()
         self.table = ClusterTable()
-        self.spread = Spread(self)
-        self.comparison = Comparison(self.peer.uid)
-        self.steward = Steward(self, self.table, self.spread)
-        self.membership = Membership(self, self.table, self.steward, self.spread, self.comparison)
-        self.comparison.register(Kind.MEMBERS, self.membership)
+        sharing = Sharing(self, lambda: WHOLE)
+        self.asking = Asking(Kind.TABLES, WholeTables(self.tables))
+        self.steward = Steward(self, self.table, sharing.spread)
+        told = sharing.spread, sharing.comparison, self.asking.on_differs
+        self.membership = Membership(self, self.table, self.steward, *told)
+        sharing.comparison.register(Kind.MEMBERS, ComparedTable(self.table, self.asking))
 
     @property
     def live(self) -> dict[str, MemberRow]:
         return dict(self.table.live)
+
+    def tables(self) -> list[MemberTable]:
+        return [] if self.table.table is None else [self.table.table]
 
     def note_there(self, uid: str) -> None:
         self.gone.discard(uid)
@@ -222,7 +223,7 @@ def test_so_many_may_want_a_slot_at_once() -> None:
 
 def test_a_newcomer_pulls_the_table_and_asks_for_a_slot() -> None:
     broker = Broker()
-    assert kinds(broker.follow(0)) == [(60, MembersWanted)]
+    assert kinds(broker.follow(0)) == [(60, RowsWanted)]
     table = MemberTable(7, member(10).uid, (row(0, 10),))
     assert broker.membership.on_members(member(60).uid, table, 1) == []
     wanted = SlotWanted(member(50), PROTOCOL_VERSION, None, 1)
@@ -266,7 +267,12 @@ def test_a_table_that_counts_less_is_answered_so_that_its_holder_asks() -> None:
     older = MemberTable(6, member(10).uid, (row(0, 10),))
     assert kinds(broker.membership.on_members(member(60).uid, older, 0)) == [(60, Held)]
     assert broker.membership.on_members(member(60).uid, table, 0) == []
-    assert sent(broker.membership.on_wanted(member(60).uid)) == [(60, Members(table))]
+    wanted = RowsWanted(Kind.TABLES, (HeldRow("0.0-0", version_of(older)),))
+    [rows] = pack_rows([(Kind.MEMBER_TABLE, table)])
+    assert sent(broker.asking.on_wanted(member(60).uid, wanted, 0)) == [(60, rows)]
+    newer = MemberTable(8, member(10).uid, (row(0, 10),))
+    wanted = RowsWanted(Kind.TABLES, (HeldRow("0.0-0", version_of(newer)),))
+    assert kinds(broker.asking.on_wanted(member(60).uid, wanted, 0)) == [(60, RowsWanted)]
 
 
 def test_a_table_that_makes_no_sense_is_counted() -> None:
@@ -284,7 +290,7 @@ def test_a_change_of_a_table_not_held_is_not_taken_and_the_table_pulled_but_not_
     broker.hold(7, 10, row(0, 10), OWN)
     change = MemberChange(1, 2, 9, member(10).uid, ())
     taken, effects = broker.membership.on_change(change, member(40).uid, 0)
-    assert (taken, kinds(effects)) == (False, [(40, MembersWanted)])
+    assert (taken, kinds(effects)) == (False, [(40, RowsWanted)])
     assert broker.membership.on_change(change, member(40).uid, PULL_NS - 1) == (False, [])
     older = msgspec.structs.replace(change, epoch=6)
     assert broker.membership.on_change(older, member(40).uid, PULL_NS) == (True, [])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ges.telling.arcs import Arc
 from ges.units.address import Address
-from ges.units.arcs import Arc
 from ges.units.nodes import Nodes, from_level, level_of, node_at, nodes_of
 from ges.wire.unit_messages import UnitRow, UnitTable
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ges.units.arcs import Arc
+from ges.telling.arcs import Arc
+from ges.telling.spread import Spread
 from ges.units.office import PATIENCE_NS
 from ges.units.planner import (
     FRESH_NS,
@@ -14,16 +15,9 @@ from ges.units.planner import (
     Planner,
     UnitsConfig,
 )
-from ges.units.spread import Spread
 from ges.units.table import TAKEOVER_EPOCHS
 from ges.units.units_held import UnitsHeld
-from ges.wire.unit_messages import (
-    MemberRow,
-    UnitHandover,
-    UnitReport,
-    UnitRow,
-    UnitTable,
-)
+from ges.wire.unit_messages import MemberRow, UnitHandover, UnitReport, UnitRow, UnitTable
 from overlay.ids import Peer, nanos
 from overlay.machine import Effect, Message, Send
 from ring.wire.messages import Member

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ges.units.arcs import Arc
+from ges.telling.arcs import Arc
 from ges.units.relocated import Shift
 from ges.units.table import arc_of
 from ges.units.table import is_sound as is_members

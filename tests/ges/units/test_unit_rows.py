@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ges.units.arcs import WHOLE, Arc
+from ges.telling.arcs import WHOLE, Arc
 from ges.units.unit_rows import (
     Rows,
     folded,

@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from ges.units.arcs import Arc
+from ges.telling.arcs import Arc
 from ges.units.facts import LimitDiffers, TookOffice
 from ges.units.planner import UnitsConfig
-from ges.wire.unit_messages import UNIT_MESSAGES, Held, Kind, Letter, Told, UnitReport
+from ges.wire.telling_messages import TELLING_MESSAGES, Held, Kind, Letter, Told
+from ges.wire.unit_messages import UNIT_MESSAGES, UnitReport
 from overlay.ids import nanos
 from overlay.machine import OpenLink, Send
 from sims.world.warm import spread_evenly
@@ -227,7 +228,7 @@ def kill_after(
     def on_sent(sender: str, effect: Send | OpenLink) -> None:
         told(sender, effect)
         if sender == uid and isinstance(effect, Send):
-            is_counted = isinstance(effect.message, UNIT_MESSAGES)
+            is_counted = isinstance(effect.message, (*TELLING_MESSAGES, *UNIT_MESSAGES))
             if isinstance(effect.message, Held | Letter | UnitReport):
                 is_counted = isinstance(effect.message, UnitReport)
             sent[0] += is_counted

@@ -7,17 +7,12 @@ import pytest
 from hypothesis import given, settings
 
 from ges.wire.profile_messages import (
-    MAX_PROFILES,
     PROFILE_MESSAGES,
-    HeldProfile,
-    HeldProfiles,
     ProfileDelta,
-    ProfileVersion,
 )
 from overlay.errors import CodecError
 from overlay.machine import Message
 from overlay.wire.codec import FrameReader, MessageCodec
-from overlay.wire.frames import MAX_CONTROL_BYTES
 from tests.helpers.strategies import structs
 
 CODEC = MessageCodec(*PROFILE_MESSAGES)
@@ -39,14 +34,8 @@ def test_a_message_arrives_as_it_was_sent(kind: type[Message]) -> None:
     arrives()
 
 
-def test_what_is_held_of_all_members_fits_into_one_frame() -> None:
-    highest = 2**63 - 1
-    row = HeldProfile("a" * 32, ProfileVersion(highest, highest), highest)
-    assert len(CODEC.encode(HeldProfiles((row,) * MAX_PROFILES))) < MAX_CONTROL_BYTES
-
-
 @pytest.mark.parametrize(
-    "interest",
+    "ask",
     [
         [1, "a", 0, None],
         [1, "a", 8, None],
@@ -56,9 +45,9 @@ def test_what_is_held_of_all_members_fits_into_one_frame() -> None:
     ],
     ids=["no class", "an unknown class", "too long", "no group", "no kind of filter"],
 )
-def test_what_is_no_interest_is_refused(interest: list[object]) -> None:
+def test_what_is_no_ask_is_refused(ask: list[object]) -> None:
     version = [1, 1]
-    body = ["ProfileDelta", "a" * 32, version, version, [interest], [], 0, 0]
+    body = ["ProfileDelta", "a" * 32, version, version, [ask], [], 0, 0]
     with pytest.raises(CodecError):
         CODEC.decode(msgspec.msgpack.encode(body))
 

@@ -6,16 +6,16 @@ from ges.wire.client_messages import CLIENT_CODEC
 from ges.wire.topics import MAX_TOPIC_BYTES
 from ges.wire.unit_messages import MAX_SLOTS
 from ges.wire.why import (
+    MAX_ASKS_TOLD,
     MAX_CLIENTS_TOLD,
     MAX_FILTER_BYTES_TOLD,
     MAX_FILTERS_TOLD,
     MAX_HOPS_TOLD,
-    MAX_INTERESTS_TOLD,
     Why,
+    WhyAsk,
     WhyClient,
     WhyFilter,
     WhyHop,
-    WhyInterest,
     WhyMember,
 )
 from overlay.ids import LinkClass
@@ -27,8 +27,8 @@ PROBLEM = "no path leads there: the event would wait here for one, for some seco
 
 
 def test_the_longest_answer_fits_into_a_control_frame() -> None:
-    no_text = (WhyInterest("", ALL),) * MAX_INTERESTS_TOLD
-    long = (WhyInterest("f" * MAX_FILTER_BYTES_TOLD, ALL), *no_text[1:])
+    no_text = (WhyAsk("", ALL),) * MAX_ASKS_TOLD
+    long = (WhyAsk("f" * MAX_FILTER_BYTES_TOLD, ALL), *no_text[1:])
     path = (WhyHop(MAX_SLOTS - 1, EXPRESS),) * MAX_HOPS_TOLD
     members = tuple(
         WhyMember(slot, "f" * 32, URL, True, True, no_text if slot else long, True, path, PROBLEM)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ges.units.held import AFTER_CHANGE_NS, LARGER_NS, PERIOD_NS, Comparison
-from ges.wire.unit_messages import Held, HeldDigest
+from ges.telling.comparison import AFTER_CHANGE_NS, LARGER_NS, PERIOD_NS, Comparison
+from ges.wire.telling_messages import Held, HeldDigest
 from overlay.ids import Nanos
 from overlay.machine import Effect, Send
 

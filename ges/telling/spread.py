@@ -1,6 +1,6 @@
 """Something is told to all members of the cluster, and who told it learns when all have taken it.
 
-It goes over a tree on arcs of the ring (:mod:`ges.units.arcs`): with one cluster once round, else
+It goes over a tree on arcs of the ring (:mod:`ges.telling.arcs`): with one cluster once round, else
 from the origin right and left to the ends of the cluster's arc. What was taken is gathered on the
 way back: a broker answers when all that it passed it on to have answered, or after 0.7 s without
 those that are silent; what they say later it passes on. The origin tells those that are missing
@@ -28,8 +28,9 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from ges.units.arcs import WHOLE, Arc, inside, mirrored, row_from, shares
-from ges.wire.unit_messages import MAX_CONTENT_BYTES, MAX_TAKEN, MemberRow, TellTaken, Told
+from ges.telling.arcs import WHOLE, Arc, inside, mirrored, row_from, shares
+from ges.wire.telling_messages import MAX_CONTENT_BYTES, MAX_TAKEN, TellTaken, Told
+from ges.wire.unit_messages import MemberRow
 from overlay.circular import is_after
 from overlay.ids import Nanos, Peer, nanos
 from overlay.machine import Effect, Send, TimerTable
@@ -203,6 +204,22 @@ class Spread:
             effects += self._answer(key, fan, now)
         return effects
 
+    def take_content(
+        self, kind: int, content: bytes, uid: str, now: Nanos
+    ) -> tuple[bool, list[Effect]]:
+        """Give a content of a kind to its room; says whether that takes it, and what to do."""
+        known = self._takers.get(kind)
+        if known is None:
+            self.counters["tells_of_unknown_kind"] += 1
+            return False, []
+        decoder, take = known
+        try:
+            read = decoder.decode(content)
+        except msgspec.MsgspecError:
+            self.counters["tells_malformed"] += 1
+            return False, []
+        return take(read, uid, now)
+
     def on_taken(self, uid: str, taken: TellTaken, now: Nanos) -> list[Effect]:
         """Somebody says who has taken it in the arc that it was given."""
         key = _key(taken)
@@ -356,17 +373,7 @@ class Spread:
     def _take(self, told: Told, heard: _Heard, uid: str, effects: list[Effect], now: Nanos) -> bool:
         if told.number in heard.numbers:
             return True
-        known = self._takers.get(told.kind)
-        if known is None:
-            self.counters["tells_of_unknown_kind"] += 1
-            return False
-        decoder, take = known
-        try:
-            content = decoder.decode(told.content)
-        except msgspec.MsgspecError:
-            self.counters["tells_malformed"] += 1
-            return False
-        is_taken, then = take(content, uid, now)
+        is_taken, then = self.take_content(told.kind, told.content, uid, now)
         effects += then
         if is_taken:
             heard.numbers[told.number] = None

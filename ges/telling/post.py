@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ges.topology.part import CommandHandler, MessageHandler, Part
-from ges.units.spread import Surroundings
-from ges.wire.unit_messages import Letter
+from ges.telling.part import CommandHandler, MessageHandler, Part
+from ges.telling.spread import Surroundings
+from ges.wire.telling_messages import Letter
 from overlay.errors import CodecError
 from overlay.ids import Nanos
 from overlay.machine import Command, Effect, Message, Send

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ges.units.spread import (
+from ges.telling.spread import (
     GIVE_UP_NS,
     MAX_ORIGINS,
     MAX_RELAYED,
@@ -19,7 +19,8 @@ from ges.units.spread import (
     WINDOW,
 )
 from ges.wire.link_codec import LINK_CODEC
-from ges.wire.unit_messages import MAX_CONTENT_BYTES, UNIT_MESSAGES, TellTaken, Told
+from ges.wire.telling_messages import MAX_CONTENT_BYTES, TELLING_MESSAGES, TellTaken, Told
+from ges.wire.unit_messages import UNIT_MESSAGES
 from overlay.ids import NANOS_PER_SECOND
 from overlay.machine import Message, Send
 from overlay.wire.frames import MAX_CONTROL_BYTES
@@ -221,6 +222,6 @@ def test_what_is_too_long_is_refused() -> None:
         net.tell(0, "x" * MAX_CONTENT_BYTES)
 
 
-@pytest.mark.parametrize("kind", UNIT_MESSAGES)
+@pytest.mark.parametrize("kind", [*TELLING_MESSAGES, *UNIT_MESSAGES])
 def test_the_largest_messages_fit_into_a_control_frame(kind: type[Message]) -> None:
     assert len(LINK_CODEC.encode(largest(kind))) <= MAX_CONTROL_BYTES

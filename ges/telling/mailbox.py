@@ -1,7 +1,7 @@
 """What members say to the way of events through this broker: it comes with the control messages.
 
 What clients have missed that have come from another cluster is asked of all brokers of the overlay:
-that is told them over the tree on arcs (:mod:`ges.units.spread`).
+that is told them over the tree on arcs (:mod:`ges.telling.spread`).
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ges.topology.part import CommandHandler, MessageHandler, Part
-from ges.units.arcs import WHOLE
-from ges.units.spread import Spread
+from ges.telling.arcs import WHOLE
+from ges.telling.part import CommandHandler, MessageHandler, Part
+from ges.telling.spread import Spread
 from ges.wire.recall_messages import RECALL_MESSAGES, PastWanted
-from ges.wire.unit_messages import Kind
+from ges.wire.telling_messages import Kind
 from overlay.ids import Nanos
 from overlay.machine import Command, Effect, Fact, Message, Notify
 from overlay.multigraph.weights import LinkKey

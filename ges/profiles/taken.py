@@ -2,8 +2,7 @@
 
 The first change is told at once. Others that follow within 20 ms are told together then, and if
 changes do not end, 20 times a second at most: so a client that subscribes to 1,000 filters causes a
-few messages. Whoever has not taken a version after 1.5 s is told directly which version holds, then
-after 3 s more, and so on up to every 12 s, until it has or is gone.
+few messages. A member that has not taken a version is told again (:mod:`ges.telling.spread`).
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ GAP_NS = nanos(0.02)  #: between two changes that are told
 BURST = 16  #: changes told with no more than that between them ...
 REFILL_NS = nanos(0.05)  #: ... and then one in so much time
 MAX_GONE = 256  #: members that are gone and remembered
-REMIND_NS = nanos(1.5)  #: who has not answered is told again, the pause then doubles ...
-LONGEST_REMIND_NS = nanos(12.0)  #: ... up to this
 
 
 class Pace:
@@ -43,9 +40,6 @@ class Pace:
 class _Member:
     incarnation: int
     bound: int  #: it holds this count or a later one, or counts us as interested in everything
-    remind_at: Nanos
-    taken: int = -1  #: count that it has said it holds; -1: none
-    pause: Nanos = REMIND_NS
 
 
 class Acknowledgements:
@@ -55,9 +49,7 @@ class Acknowledgements:
         self._members: dict[str, _Member] = {}
         self._gone: OrderedDict[tuple[str, int], None] = OrderedDict()
 
-    def set_members(
-        self, members: Mapping[str, int], count: int, now: Nanos, *, is_here: bool
-    ) -> list[str]:
+    def set_members(self, members: Mapping[str, int], count: int, *, is_here: bool) -> list[str]:
         """Take the other members, with their incarnations; return those to tell what there is.
 
         This broker does not wait for a new member: the member counts it as interested in everything
@@ -75,15 +67,15 @@ class Acknowledgements:
         for uid in new:
             was_here = (uid, members[uid]) in self._gone
             bound = count if is_here and not was_here else -1
-            self._members[uid] = _Member(members[uid], bound, now + REMIND_NS)
+            self._members[uid] = _Member(members[uid], bound)
         return new
 
-    def restart(self, now: Nanos) -> list[str]:
+    def restart(self) -> list[str]:
         """This broker's life is another one; return the members, which are all to be told."""
         members = {uid: member.incarnation for uid, member in self._members.items()}
         self._members.clear()
         self._gone.clear()  # what they hold of the last life counts no more
-        return self.set_members(members, 0, now, is_here=False)
+        return self.set_members(members, 0, is_here=False)
 
     def life_of(self, uid: str) -> int:
         """Return the incarnation of a member, as this broker knows it; 0: it is none."""
@@ -94,34 +86,8 @@ class Acknowledgements:
         """Return the count that all members have taken; ``count`` if there are none."""
         return min((member.bound for member in self._members.values()), default=count)
 
-    def take(self, uid: str, count: int) -> None:
+    def note_taken(self, uid: str, count: int) -> None:
         """A member holds the version of that count."""
         member = self._members.get(uid)
         if member is not None:
-            member.taken = max(member.taken, count)
             member.bound = max(member.bound, count)
-
-    def told(self, before: int, now: Nanos) -> None:
-        """There is a version after ``before``, and all are told of it."""
-        for member in self._members.values():
-            if member.taken >= before:  # else its time is running
-                member.pause = REMIND_NS
-                member.remind_at = now + REMIND_NS
-
-    def overdue(self, count: int, now: Nanos) -> list[str]:
-        """Return who is to be told again that ``count`` holds."""
-        found = []
-        for uid, member in self._members.items():
-            if member.taken < count and member.remind_at <= now:
-                member.pause = min(2 * member.pause, LONGEST_REMIND_NS)
-                member.remind_at = now + member.pause
-                found.append(uid)
-        return found
-
-    def next_deadline(self, count: int) -> Nanos | None:
-        """Return when somebody is overdue, or None."""
-        earliest = None
-        for each in self._members.values():  # a loop, as it is asked for after each input
-            if each.taken < count and (earliest is None or each.remind_at < earliest):
-                earliest = each.remind_at
-        return earliest

@@ -18,8 +18,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from ges.units.arcs import WHOLE, Arc
-from ges.wire.unit_messages import Held, HeldDigest
+from ges.telling.arcs import WHOLE, Arc
+from ges.wire.telling_messages import Held, HeldDigest
 from overlay.ids import Nanos, nanos
 from overlay.machine import Effect, Send
 

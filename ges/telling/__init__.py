@@ -1,0 +1,11 @@
+"""What one broker knows and others are to know: told to all, compared, and asked for. Pure.
+
+To all
+    ``arcs`` (a tree over arcs of the ring), ``spread`` (something is told to all members, and they
+    say that they have it), ``comparison`` (ring neighbours compare what they hold), ``shared`` (a
+    table that many hold: what they ask each other for, and which row counts).
+To one
+    ``post`` (a message for one member, linked or not), ``mailbox`` (what members say to the way of
+    events here).
+``part`` is what the parts of a broker's machine have in common.
+"""
