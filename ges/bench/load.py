@@ -74,10 +74,6 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     first: int = 0  #: number of the first of them among all of its role
 
 
-class Ready(msgspec.Struct, frozen=True, tag=True):
-    """All clients of a process are attached, and all its subscriptions are active."""
-
-
 class Go(msgspec.Struct, frozen=True, tag=True):
     """Publish."""
 
@@ -124,12 +120,3 @@ class Answered(msgspec.Struct, frozen=True, tag=True):
     """What those that answer in one process have done."""
 
     requests: int
-
-
-class Failed(msgspec.Struct, frozen=True, tag=True):
-    """A process could not do it."""
-
-    problem: str
-
-
-Line = Ready | Go | Stop | Published | Received | Asked | Answered | Failed
