@@ -13,10 +13,10 @@ from ges.cli.options import client_options, run_async, tell
 @client_options
 def metrics(broker: str, identity: Path | None, overlay: str, timeout: float) -> None:
     """Print counters and gauges of one broker, for Prometheus' textfile collector."""
-    from ges.admin.metrics import exposition, odd_counters
     from ges.cli.status import ask
+    from ges.operations.metrics import families_of, odd_counters, text_of
 
     found = run_async(ask, broker, identity, overlay, timeout)
-    click.echo(exposition(found), nl=False)
+    click.echo(text_of(found.uid, families_of(found)), nl=False)
     for name in odd_counters(found):
         tell(f"chordal: warning: no name of a counter, left out: {name}", err=True)

@@ -28,7 +28,7 @@ def status(as_json: bool, broker: str, identity: Path | None, overlay: str, time
     """Show one broker: its place on the ring, its links, clients and counters."""
     found = run_async(ask, broker, identity, overlay, timeout)
     if as_json:
-        from ges.admin.status_names import named
+        from ges.wire.status_names import named
 
         click.echo(json.dumps(named(found)))  # in ASCII: nothing that does not show
     else:

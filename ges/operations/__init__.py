@@ -5,8 +5,8 @@
 ``explain`` (where an event would go, and why), ``find_event`` (what became of one), ``pings``
 (round trips of events), ``attached`` (clients of all brokers), ``draining`` (having one leave),
 ``unit_joining`` (a whole unit joins another one),
-``rates`` (between two looks), ``local_brokers`` (brokers as processes on
-this machine).
+``rates`` (between two looks), ``metrics`` (a status for Prometheus),
+``local_brokers`` (brokers as processes on this machine).
 """
 
 from __future__ import annotations

@@ -97,7 +97,8 @@ class LocalProcess:
     def start(self) -> None:
         """Begin a life."""
         self.is_told = False
-        with self._out.open("wb") as out, self._err.open("ab") as err:
+        mode = "wb" if self._process is None else "ab"
+        with self._out.open("wb") as out, self._err.open(mode) as err:
             self._process = self.spawn(out, err)
 
     def spawn(self, out: IO[bytes], err: IO[bytes]) -> Process:

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 import structlog
 
-from ges.admin.metrics import exposition, odd_counters
 from ges.cli import logs, sub
 from ges.cli.main import run
+from ges.operations.metrics import families_of, odd_counters, text_of
 from ges.operations.walk import Walk
 from ges.wire.delivered import Event
 from ges.wire.status import Status
@@ -77,7 +77,7 @@ def test_a_status_shows_it_escaped(status: Status, capsys: pytest.CaptureFixture
 def test_a_name_that_is_none_becomes_no_metric(
     status: Status, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = exposition(status)
+    text = text_of(status.uid, families_of(status))
     assert "chordal_good_total" in text
     assert "forged" not in text
     assert odd_counters(status) == [EVIL]
