@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
-from pathlib import Path
 
 import msgspec
 
@@ -30,18 +28,6 @@ class Attach(msgspec.Struct, frozen=True, kw_only=True):
     overlay: str = "chordal"
     timeout_s: float = 10.0
     token: str | None = None
-
-
-def attaching(
-    identity: Path | None, overlay: str, timeout_s: float, token: str | None
-) -> Callable[[str], Attach]:
-    """Return what says how clients find brokers of given URLs, all else being the same."""
-    own = str(identity) if identity is not None else None
-
-    def attach(urls: str) -> Attach:
-        return Attach(urls=urls, identity=own, overlay=overlay, timeout_s=timeout_s, token=token)
-
-    return attach
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):

@@ -62,7 +62,7 @@ async def measure(
 
 
 async def measure_requests(
-    load: Load, ask_at: Attach, answer_at: Attach | None, processes: int
+    load: Load, ask_at: Attach | None, answer_at: Attach | None, processes: int
 ) -> RequestFigures:
     """Have one load of requests asked, and answered unless others do that; return the figures.
 

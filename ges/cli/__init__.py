@@ -10,7 +10,8 @@ Sub-commands
     ``context``, ``demo``; ``ping``, ``bench`` (and ``bench_request``, ``bench_ges22``),
     ``clients`` (and kick), ``drain``, ``drill``, ``top``, ``completion``.
 What they share
-    ``options``, ``bench_options`` and ``bench_report``, ``walking`` (the ring, to check it),
+    ``options``, ``connection`` (how a command attaches), ``bench_options`` and ``bench_report``,
+    ``walking`` (the ring, to check it),
     ``context_option`` (a connection by name), ``setting_options`` (one for each setting of a
     broker), ``reloading`` (of a broker that runs), ``durations`` (numbers and times),
     ``identity_options``, ``logs``, ``lean_logging`` (for brokers), ``names`` (of brokers),

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 
 import click
 
+from ges.cli.connection import Connection, tell_waiting
 from ges.cli.durations import NumberRange
 from ges.cli.options import (
     client_options,
     json_option,
     run_async,
     tell,
-    tell_waiting,
     token_option,
 )
 from ges.units.unit_names import LEVEL_NAMES
@@ -50,11 +50,7 @@ def join(
     into: str,
     wait: float,
     as_json: bool,
-    token: str | None,
-    broker: str,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
+    connection: Connection,
 ) -> None:
     """Let a whole UNIT, a cluster or a super-cluster, join another CONTEXT of this overlay.
 
@@ -66,11 +62,9 @@ def join(
     ["units"] in a rule of the unit's steward.
     """
     from ges.operations import unit_joining
-    from ges.operations.attached import Operator
 
-    once = lru_cache(tell_waiting)
-    operator = Operator(broker, identity, overlay, timeout, token, once)
-    joined = run_async(unit_joining.join, operator, unit, into, wait)
+    once = replace(connection, on_waiting=lru_cache(tell_waiting))
+    joined = run_async(unit_joining.join, once.operator, unit, into, wait)
     before, after = joined.before, joined.after
     if as_json:
         made = {

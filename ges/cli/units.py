@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.connection import Connection
 from ges.cli.options import (
     console,
     run_async,
@@ -31,10 +31,7 @@ def units(
     wait: float,
     expect: int | None,
     as_json: bool,
-    broker: str,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
+    connection: Connection,
 ) -> None:
     """Show the units of the overlay: clusters, super-clusters and so on.
 
@@ -50,8 +47,7 @@ def units(
     from ges.errors import UnitsBroken
 
     check_together(check, wait, expect)
-    ask = partial(walk_until, identity=identity, overlay=overlay, timeout=timeout)
-    walk, tree, found = run_async(ask, broker, wait, partial(_judge, expect))
+    walk, tree, found = run_async(walk_until, connection, wait, partial(_judge, expect))
     if as_json:
         click.echo(json.dumps(_as_json(walk, tree, found)))
     else:

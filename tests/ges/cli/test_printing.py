@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import msgspec
 import pytest
 import structlog
 
 from ges.cli import logs, sub
+from ges.cli.connection import Connection
 from ges.cli.main import run
 from ges.operations.metrics import families_of, odd_counters, text_of
 from ges.operations.walk import Walk
@@ -42,7 +42,7 @@ def status(monkeypatch: pytest.MonkeyPatch) -> Status:
     """What the broker asked says of itself."""
     found = evil_status()
 
-    async def ask(broker: str, identity: Path | None, overlay: str, timeout: float) -> Status:
+    async def ask(connection: Connection) -> Status:
         return found
 
     async def walk_ring(*_: object, **__: object) -> Walk:
