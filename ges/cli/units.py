@@ -15,6 +15,7 @@ from ges.cli.options import (
     tell,
     warn_of_partial,
 )
+from ges.cli.units_join import join
 from ges.cli.walking import check_together, checking_options, walk_until
 from overlay.ids import short
 from overlay.wording import counted
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from ges.operations.walk import Walk
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @checking_options("addresses and tables are right", "all is right")
 def units(
     check: bool,
@@ -46,6 +47,8 @@ def units(
     """
     from ges.errors import UnitsBroken
 
+    if click.get_current_context().invoked_subcommand is not None:
+        return
     check_together(check, wait, expect)
     walk, tree, found = run_async(walk_until, connection, wait, partial(_judge, expect))
     if as_json:
@@ -66,6 +69,9 @@ def units(
             f"the units are in order: {counted(len(walk.brokers), 'broker')} in "
             f"{counted(clusters, 'cluster')}, each with an address of its own"
         )
+
+
+units.add_command(join)
 
 
 def _judge(

@@ -185,7 +185,7 @@ def test_a_broker_that_dies_unasked_fails_it_with_that_broker_s_last_words(tmp_p
         code, out, err = running.ended(STOP_SECONDS)
         assert code == 1, err
         assert out == ""
-        assert " events: not done" in err
+        assert "events: not done" in err
         assert "chordal: error: 'chordal serve " in err
         assert "ended with SIGKILL:" in err
         assert '"event": "joined"' in err

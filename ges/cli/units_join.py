@@ -1,4 +1,4 @@
-"""``chordal unit join``: let a whole unit join another one."""
+"""``chordal units join``: let a whole unit join another one."""
 
 from __future__ import annotations
 
@@ -21,12 +21,7 @@ from ges.units.unit_names import LEVEL_NAMES
 from overlay.wording import counted
 
 
-@click.group()
-def unit() -> None:
-    """Change units of the overlay."""
-
-
-@unit.command()
+@click.command()
 @click.argument("unit", metavar="UNIT")
 @click.option(
     "--into",
@@ -54,7 +49,7 @@ def join(
 ) -> None:
     """Let a whole UNIT, a cluster or a super-cluster, join another CONTEXT of this overlay.
 
-    Both are given by address or name, as 'chordal units' shows them: chordal unit join eu/fra
+    Both are given by address or name, as 'chordal units' shows them: chordal units join eu/fra
     --into us, or 0.1 --into 1. Its brokers move one after the other to another part of the ring.
     Only the number of the unit itself is new in their addresses: what is in it, its slots and names
     stay. Clients stay attached, and events come on. Exit code 0 says that all of it is there, and
