@@ -25,7 +25,7 @@ from overlay.address import Address
 from overlay.net.free_ports import LOOPBACK, free_ports
 
 COMMAND = (sys.executable, "-m", "ges.cli.main")
-JOIN_SECONDS = 60.0
+JOIN_SECONDS = 90.0
 GRACE_SECONDS = 10.0  #: for a process that was asked to stop; then it is killed
 POLL_SECONDS = 0.01
 TAIL_BYTES = 2000
