@@ -89,7 +89,7 @@ async def test_every_metric_is_documented(brokers: Brokers) -> None:
         name.removeprefix("chordal_").removesuffix("_total") for name in metrics if "_total" in name
     }
     names |= {name for name in metrics if "_total" not in name}
-    assert {"control_messages_sent", "weights_told", "chordal_on_ring"} <= names
+    assert {"control_messages_sent", "chordal_on_ring"} <= names
     assert sorted(names - known) == []
 
 
