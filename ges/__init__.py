@@ -9,7 +9,7 @@ Rooms, from the top
     ``mqtt`` (clients of MQTT at a broker); ``settings`` (what a broker can be set to, and whence
     it came), ``http`` (a broker's admin server); ``broker`` (one process), ``operations`` (a
     whole overlay from outside); ``sessions`` (the broker's side of its clients), ``client``
-    (theirs), ``admin`` (for machines that watch), ``discovery`` (where brokers are); ``routing``
+    (theirs), ``discovery`` (where brokers are); ``routing``
     (the way of an event through a broker), ``delivery`` (to its clients), ``order`` (once, and in
     order); ``directory`` (where named clients are); ``statements``
     (what other units want, and their links);

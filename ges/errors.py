@@ -23,6 +23,8 @@
         ├── OperationRefused    the broker does not do what an operator asks
         ├── DrillRefused        a drill would break more than the ring survives
         ├── DrillFailed         a drill could not do its part, or the ring did not become whole
+        ├── ProcessFailed       a process that a command has started did not do its part
+        ├── DemoFailed          a step of the demo did not show what it should
         ├── SpreadRefused       the broker did not take a list of revoked identities
         ├── ConnectionLost      the broker is gone; an unconfirmed event may or may not be delivered
         ├── ClientClosed        the client is used after its block has ended
@@ -173,6 +175,18 @@ class DrillRefused(EventError):
     """A drill does not begin, or does not go on: the ring is not whole, or survives too little."""
 
     code = "drill-refused"
+
+
+class DemoFailed(EventError):
+    """A step of the demo did not show what it should; the text says what happened instead."""
+
+    code = "demo-failed"
+
+
+class ProcessFailed(EventError):
+    """A process that a command has started on this machine did not do its part."""
+
+    code = "process-failed"
 
 
 class DrillFailed(EventError):

@@ -25,8 +25,9 @@ from typing import IO
 import trio
 
 from benchmarks.campaigns.attacks import ATTACKS, Target
-from benchmarks.stage.processes import COMMAND, REPOSITORY, Broker, chordal
+from benchmarks.stage.processes import REPOSITORY, Broker, chordal
 from benchmarks.stage.proxy import Proxy
+from ges.operations.local_brokers import COMMAND
 from overlay.address import parse_url
 from overlay.rng import rng_for
 
@@ -310,7 +311,7 @@ async def _ring(folder: Path, *, secure: bool) -> AsyncIterator[tuple[list[Broke
         yield brokers, proxy
     finally:
         for broker in brokers:
-            broker.end()
+            broker.kill()
         if proxy is not None:
             proxy.close()
 

@@ -192,7 +192,7 @@ def _back(ring: Fleet, victim: Broker, other: Broker, fault: Fault) -> Broker:
     """Return the broker that goes on in the victim's place."""
     if fault is Fault.STOP:
         return victim
-    victim.end()
+    victim.kill()
     return ring.broker("--profile", "lan", "--join", other.url)
 
 

@@ -85,7 +85,7 @@ def subscribed(folder: Path, urls: str, release: Release) -> Iterator[Running]:
         eventually(lambda: "is active" in command.err, what=f"active: {command.err}")
         yield command
     finally:
-        command.end()
+        command.kill()
 
 
 def upgrade(
@@ -120,7 +120,7 @@ def upgrade(
                     outcome.replaced_s.append(time.monotonic() - begun)
             finally:
                 outcome.published = feed.finish()
-                feed.command.end()
+                feed.command.kill()
             _wait_for_all(subscriber, outcome.published)
             numbers = _numbers(subscriber)
             outcome.moved = subscriber.err.count("attached to")
@@ -129,7 +129,7 @@ def upgrade(
         _new_clients(folder / "after", listed, new)
     finally:
         for broker in running:
-            broker.end()
+            broker.kill()
     return outcome
 
 

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from benchmarks.stage.forked import Stem
 from benchmarks.stage.in_process import LIMIT_SECONDS, can_run_here, chordal_here
 from benchmarks.stage.waiting import eventually
+from ges.operations.local_brokers import COMMAND, LocalProcess, Process
 
-COMMAND = [sys.executable, "-m", "ges.cli.main"]
 REPOSITORY = Path(__file__).parents[2]
 
 
@@ -43,7 +40,7 @@ def asked(*arguments: str) -> subprocess.CompletedProcess[str]:
 class Release:
     """A chordal that can be run: this checkout's, or another one."""
 
-    command: tuple[str, ...] = tuple(COMMAND)
+    command: tuple[str, ...] = COMMAND
     folder: Path = REPOSITORY  #: where it is run: Python looks for its modules there first
 
     @classmethod
@@ -55,29 +52,8 @@ class Release:
 HERE = Release()
 
 
-class Process(Protocol):
-    """What tests do to a process, their own or another's."""
-
-    @property
-    def pid(self) -> int:
-        """Its id."""
-
-    @property
-    def stdin(self) -> IO[bytes] | None:
-        """Its standard input, where that is a pipe."""
-
-    def poll(self) -> int | None:
-        """Return how it has ended; None: it runs."""
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait for the end, and return how it has ended."""
-
-    def kill(self) -> None:
-        """End it at once."""
-
-
-class Running:
-    """A command that goes on; what it prints goes to files."""
+class Running(LocalProcess):
+    """A command that goes on, in one life."""
 
     def __init__(
         self,
@@ -93,52 +69,24 @@ class Running:
 
         ``stem``: what forks it, where all of these are as they are; None: Python starts.
         """
-        self.arguments = arguments
-        self._out, self._err = folder / f"{name}.out", folder / f"{name}.err"
-        with self._out.open("w") as out, self._err.open("w") as err:
-            is_plain = files is None and release is HERE and given is None
-            self.process: Process = (
-                stem.start(arguments, out.fileno(), err.fileno())
-                if stem is not None and is_plain
-                else _started(arguments, files, release, given, out, err)
-            )
+        super().__init__(folder, name, arguments)
+        is_plain = files is None and release is HERE and given is None
+        self._stem = stem if is_plain else None
+        self._files, self._release, self._given = files, release, given
+        self.start()
 
-    @property
-    def out(self) -> str:
-        """What it has printed so far."""
-        return self._out.read_text()
-
-    @property
-    def err(self) -> str:
-        """What it has logged so far."""
-        return self._err.read_text()
-
-    def signal(self, number: signal.Signals) -> None:
-        """Send it a signal."""
-        os.kill(self.process.pid, number)
+    def spawn(self, out: IO[bytes], err: IO[bytes]) -> Process:
+        """Fork it, or start it with the settings of the test."""
+        if self._stem is not None:
+            return self._stem.start(self.arguments, out.fileno(), err.fileno())
+        limited = ["sh", "-c", f'ulimit -n {self._files} && exec "$@"', "sh"] if self._files else []
+        command = [*limited, *self._release.command, *self.arguments]
+        folder = self._release.folder
+        return subprocess.Popen(command, stdin=self._given, stdout=out, stderr=err, cwd=folder)
 
     def ended(self) -> int:
         """Wait for the end; returns the exit code."""
         return self.process.wait(LIMIT_SECONDS)
-
-    def end(self) -> None:
-        """Make sure that it is gone."""
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-
-
-def _started(
-    arguments: tuple[str, ...],
-    files: int | None,
-    release: Release,
-    given: int | None,
-    out: IO[str],
-    err: IO[str],
-) -> Process:
-    limited = ["sh", "-c", f'ulimit -n {files} && exec "$@"', "sh"] if files else []
-    command = [*limited, *release.command, *arguments]
-    return subprocess.Popen(command, stdin=given, stdout=out, stderr=err, cwd=release.folder)
 
 
 class Broker(Running):
@@ -233,7 +181,7 @@ class Fleet:
     def end(self) -> None:
         """End all that run."""
         for running in self._all:
-            running.end()
+            running.kill()
 
 
 @contextmanager

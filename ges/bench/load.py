@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from enum import StrEnum
-from pathlib import Path
 
 import msgspec
 
@@ -30,18 +28,6 @@ class Attach(msgspec.Struct, frozen=True, kw_only=True):
     overlay: str = "chordal"
     timeout_s: float = 10.0
     token: str | None = None
-
-
-def attaching(
-    identity: Path | None, overlay: str, timeout_s: float, token: str | None
-) -> Callable[[str], Attach]:
-    """Return what says how clients find brokers of given URLs, all else being the same."""
-    own = str(identity) if identity is not None else None
-
-    def attach(urls: str) -> Attach:
-        return Attach(urls=urls, identity=own, overlay=overlay, timeout_s=timeout_s, token=token)
-
-    return attach
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,10 +58,6 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     load: Load
     clients: int  #: in this process
     first: int = 0  #: number of the first of them among all of its role
-
-
-class Ready(msgspec.Struct, frozen=True, tag=True):
-    """All clients of a process are attached, and all its subscriptions are active."""
 
 
 class Go(msgspec.Struct, frozen=True, tag=True):
@@ -124,12 +106,3 @@ class Answered(msgspec.Struct, frozen=True, tag=True):
     """What those that answer in one process have done."""
 
     requests: int
-
-
-class Failed(msgspec.Struct, frozen=True, tag=True):
-    """A process could not do it."""
-
-    problem: str
-
-
-Line = Ready | Go | Stop | Published | Received | Asked | Answered | Failed

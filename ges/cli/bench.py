@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ges.cli.bench_ges22 import ges22
 from ges.cli.bench_options import Command, common_options, size_option
-from ges.cli.bench_report import Cells, number, print_columns, print_json, shown, times_of
+from ges.cli.bench_report import Cells, measure, number, shown, times_of
 from ges.cli.bench_request import request
+from ges.cli.connection import Connection
 from ges.cli.durations import NumberRange, duration
-from ges.cli.options import run_async, tell
 from ges.wire.topics import check_filter, check_topic
 from overlay.ids import LinkClass
 from overlay.wording import counted
 
 if TYPE_CHECKING:
-    from ges.bench.conditions import Conditions
     from ges.bench.figures import Figures
-    from ges.bench.load import Attach, Load, Stop
+    from ges.bench.load import Load, Stop
 
 
 def _flow_options(command: Command) -> Command:
@@ -120,11 +119,7 @@ def _measure(
     classes: list[LinkClass],
     processes: int,
     as_json: bool,
-    token: str | None,
-    broker: str,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
+    connection: Connection,
     sizes: list[int] | None = None,
     sub_broker: str | None = None,
     stop: Stop | None = None,
@@ -133,12 +128,9 @@ def _measure(
     publishers: int = 1,
     confirm: bool = False,
 ) -> None:
-    from ges.bench.figures import require_histograms
-    from ges.bench.load import Load, attaching
+    from ges.bench.load import Load
+    from ges.bench.run import measure as run
 
-    require_histograms()
-
-    attach = attaching(identity, overlay, timeout, token)
     loads = [
         Load(
             topic=topic,
@@ -152,49 +144,27 @@ def _measure(
         )
         for link_class, size in product(classes, sizes or [0])
     ]
-    here = attach(broker) if publish else None
-    there = attach(sub_broker or broker) if subscribers else None
-    conditions, found = run_async(_run, loads, here, there, processes, stop)
-    if as_json:
-        print_json(conditions, loads, processes, found)
-    else:
-        _print(conditions, loads[0], processes, found, has_sizes=sizes is not None)
 
+    def show(load: Load, found: list[Figures]) -> tuple[str, dict[str, Cells]]:
+        return _in_words(load, found[0], processes), {
+            "class": [each.link_class for each in found],
+            "bytes": [str(each.size) if sizes is not None else None for each in found],
+            "published": [number(each.published) for each in found],
+            "published/s": [number(each.published_per_s) for each in found],
+            "received": [number(each.received) for each in found],
+            "received/s": [number(each.received_per_s) for each in found],
+            "MB/s": [shown(each.megabytes_per_s) for each in found],
+            "lost": [number(each.lost) for each in found],
+            "dropped": [number(each.dropped or None) for each in found],
+            **times_of("", [each.latency for each in found]),
+            **times_of("confirm ", [each.confirm for each in found]),
+        }
 
-async def _run(
-    loads: list[Load],
-    here: Attach | None,
-    there: Attach | None,
-    processes: int,
-    stop: Stop | None,
-) -> tuple[Conditions, list[Figures]]:
-    from ges.bench.conditions import look
-    from ges.bench.run import measure
-
-    conditions = await look(*(each for each in (here, there) if each is not None))
-    return conditions, [await measure(load, here, there, processes, stop) for load in loads]
-
-
-def _print(
-    conditions: Conditions, load: Load, processes: int, found: list[Figures], *, has_sizes: bool
-) -> None:
-    for line in conditions.in_words:
-        tell(line)
-    tell(_in_words(load, found[0], processes))
-    columns: dict[str, Cells] = {
-        "class": [each.link_class for each in found],
-        "bytes": [str(each.size) if has_sizes else None for each in found],
-        "published": [number(each.published) for each in found],
-        "published/s": [number(each.published_per_s) for each in found],
-        "received": [number(each.received) for each in found],
-        "received/s": [number(each.received_per_s) for each in found],
-        "MB/s": [shown(each.megabytes_per_s) for each in found],
-        "lost": [number(each.lost) for each in found],
-        "dropped": [number(each.dropped or None) for each in found],
-        **times_of("", [each.latency for each in found]),
-        **times_of("confirm ", [each.confirm for each in found]),
-    }
-    print_columns(columns)
+    ends = (
+        connection.urls if publish else None,
+        (sub_broker or connection.urls) if subscribers else None,
+    )
+    measure(connection, loads, ends, processes, partial(run, stop=stop), show, as_json=as_json)
 
 
 def _in_words(load: Load, figures: Figures, processes: int) -> str:

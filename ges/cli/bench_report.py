@@ -1,34 +1,81 @@
-"""How the measurements of ``chordal bench`` are shown."""
+"""How ``chordal bench`` measures one load after the other, and shows what came of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from ges.cli.options import console
+from ges.cli.connection import Connection
+from ges.cli.options import console, run_async, tell
 
 if TYPE_CHECKING:
     from ges.bench.conditions import Conditions
-    from ges.bench.figures import Figures, Percentiles, RequestFigures
-    from ges.bench.load import Load
+    from ges.bench.figures import Percentiles
+    from ges.bench.load import Attach, Load
 
 Cells = list[str | None]
+Found = TypeVar("Found")
+Run = Callable[["Load", "Attach | None", "Attach | None", int], Awaitable[Found]]
 
 
-def print_json(
-    conditions: Conditions,
+def measure(
+    connection: Connection,
     loads: Sequence[Load],
+    ends: tuple[str | None, str | None],
     processes: int,
-    found: Sequence[Figures | RequestFigures],
+    run: Run[Found],
+    show: Callable[[Load, list[Found]], tuple[str, Mapping[str, Cells]]],
+    *,
+    as_json: bool,
 ) -> None:
-    """Print what was measured, and under which conditions, for machines."""
+    """Measure loads one after the other, and print what came of them.
+
+    Args:
+        connection: how clients attach.
+        loads: one for each class and size.
+        ends: URLs for those that publish or ask, and for those that get it; None: there are none.
+        processes: for each end.
+        run: measures one load.
+        show: returns a line on what was measured, and the columns of a table.
+        as_json: for machines.
+    """
     import msgspec
 
-    rows = [{"load": load, "figures": figures} for load, figures in zip(loads, found, strict=True)]
-    document = {"conditions": conditions, "processes": processes, "runs": rows}
-    click.echo(msgspec.json.encode(document).decode())
+    from ges.bench.conditions import look
+    from ges.bench.figures import require_histograms
+    from ges.bench.load import Attach
+
+    require_histograms()
+    own = str(connection.identity) if connection.identity is not None else None
+    here, there = (
+        None
+        if urls is None
+        else Attach(
+            urls=urls,
+            identity=own,
+            overlay=connection.overlay,
+            timeout_s=connection.timeout,
+            token=connection.token,
+        )
+        for urls in ends
+    )
+
+    async def measured() -> tuple[Conditions, list[Found]]:
+        conditions = await look(*(each for each in (here, there) if each is not None))
+        return conditions, [await run(load, here, there, processes) for load in loads]
+
+    conditions, found = run_async(measured)
+    if as_json:
+        rows = [{"load": load, "figures": each} for load, each in zip(loads, found, strict=True)]
+        document = {"conditions": conditions, "processes": processes, "runs": rows}
+        click.echo(msgspec.json.encode(document).decode())
+        return
+    words, columns = show(loads[0], found)
+    for line in (*conditions.in_words, words):
+        tell(line)
+    print_columns(columns)
 
 
 def print_columns(columns: Mapping[str, Cells]) -> None:

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import secrets
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ges.cli.bench_options import common_options, size_option
-from ges.cli.bench_report import Cells, number, print_columns, print_json, times_of
+from ges.cli.bench_report import Cells, measure, number, times_of
+from ges.cli.connection import Connection
 from ges.cli.durations import NumberRange, duration
-from ges.cli.options import run_async, tell
 from ges.wire.topics import check_topic
 from overlay.ids import LinkClass
 from overlay.wording import counted
 
 if TYPE_CHECKING:
-    from ges.bench.conditions import Conditions
     from ges.bench.figures import RequestFigures
-    from ges.bench.load import Attach, Load
 
 
 @click.command()
@@ -83,28 +80,21 @@ def request(
     classes: list[LinkClass],
     processes: int,
     as_json: bool,
-    token: str | None,
-    broker: str,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
+    connection: Connection,
 ) -> None:
     """Ask and answer, and see how long a reply takes and whether all come.
 
     Times are from the request, or with --rate from when it was due, until its reply is there. The
     first request of each client is not counted: the client then subscribes to its replies.
     """
-    from ges.bench.figures import require_histograms
-    from ges.bench.load import Load, attaching
+    from ges.bench.load import Load
+    from ges.bench.run import measure_requests
 
     if not responders and topic is None:
         raise click.UsageError("--responders 0 needs --topic: say where others answer")
     if limit <= 0:
         raise click.UsageError("--limit is more than 0")
-    require_histograms()
     name = check_topic(topic or f"bench/{secrets.token_hex(8)}")
-
-    attach = attaching(identity, overlay, timeout, token)
     loads = [
         Load(
             topic=name,
@@ -119,39 +109,22 @@ def request(
         )
         for link_class, size in product(classes, sizes)
     ]
-    there = attach(reply_broker or broker) if responders else None
-    conditions, found = run_async(_run, loads, attach(broker), there, processes)
-    if as_json:
-        print_json(conditions, loads, processes, found)
-    else:
-        _print(conditions, loads[0], processes, found)
 
+    def show(load: Load, found: list[RequestFigures]) -> tuple[str, dict[str, Cells]]:
+        pace = f"{load.rate:g} requests a second" if load.rate else f"{load.at_once} at once each"
+        who = f"{counted(load.publishers, 'client')}, {pace}"
+        others = counted(load.subscribers, "responder") if load.subscribers else "others answer"
+        each_end = f"{counted(processes, 'process', 'processes')} for each"
+        return f"{who}; {others}; {each_end}; times in ms", {
+            "class": [each.link_class for each in found],
+            "bytes": [str(each.size) for each in found],
+            "requests": [number(each.requests) for each in found],
+            "replies": [number(each.replies) for each in found],
+            "replies/s": [number(each.replies_per_s) for each in found],
+            "unanswered": [number(each.unanswered) for each in found],
+            "nobody": [number(each.nobody or None) for each in found],
+            **times_of("", [each.round_trip for each in found]),
+        }
 
-async def _run(
-    loads: list[Load], here: Attach, there: Attach | None, processes: int
-) -> tuple[Conditions, list[RequestFigures]]:
-    from ges.bench.conditions import look
-    from ges.bench.run import measure_requests
-
-    conditions = await look(*(each for each in (here, there) if each is not None))
-    return conditions, [await measure_requests(load, here, there, processes) for load in loads]
-
-
-def _print(conditions: Conditions, load: Load, processes: int, found: list[RequestFigures]) -> None:
-    for line in conditions.in_words:
-        tell(line)
-    pace = f"{load.rate:g} requests a second" if load.rate else f"{load.at_once} at once each"
-    who = f"{counted(load.publishers, 'client')}, {pace}"
-    others = counted(load.subscribers, "responder") if load.subscribers else "others answer"
-    tell(f"{who}; {others}; {counted(processes, 'process', 'processes')} for each; times in ms")
-    columns: dict[str, Cells] = {
-        "class": [each.link_class for each in found],
-        "bytes": [str(each.size) for each in found],
-        "requests": [number(each.requests) for each in found],
-        "replies": [number(each.replies) for each in found],
-        "replies/s": [number(each.replies_per_s) for each in found],
-        "unanswered": [number(each.unanswered) for each in found],
-        "nobody": [number(each.nobody or None) for each in found],
-        **times_of("", [each.round_trip for each in found]),
-    }
-    print_columns(columns)
+    ends = connection.urls, (reply_broker or connection.urls) if responders else None
+    measure(connection, loads, ends, processes, measure_requests, show, as_json=as_json)

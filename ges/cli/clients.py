@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.connection import Connection
 from ges.cli.durations import duration
 from ges.cli.options import (
     client_options,
@@ -15,14 +15,13 @@ from ges.cli.options import (
     json_option,
     run_async,
     tell,
-    tell_waiting,
     token_option,
 )
 from overlay.ids import short
 from overlay.wording import counted, lasting
 
 if TYPE_CHECKING:
-    from ges.operations.attached import Attached, Operator
+    from ges.operations.attached import Attached
 
 
 @click.command()
@@ -42,11 +41,7 @@ def clients(
     is_one: bool,
     over: float,
     as_json: bool,
-    token: str | None,
-    broker: str,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
+    connection: Connection,
 ) -> None:
     """List the clients of all brokers of the ring: where they are, rates, queues and drops.
 
@@ -56,8 +51,7 @@ def clients(
     """
     from ges.operations.attached import list_clients
 
-    operator = _operator(broker, identity, overlay, timeout, token)
-    found, problems = run_async(list_clients, operator, over, is_one=is_one)
+    found, problems = run_async(list_clients, connection.operator, over, is_one=is_one)
     if as_json:
         click.echo(json.dumps({"clients": [_as_json(e) for e in found], "problems": problems}))
     else:
@@ -76,11 +70,7 @@ def clients(
 def kick(
     uid: str,
     as_json: bool,
-    token: str | None,
-    broker: str,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
+    connection: Connection,
 ) -> None:
     """Cut off the client of that UID, or the one whose uid begins so, wherever it is attached.
 
@@ -91,20 +81,11 @@ def kick(
     """
     from ges.operations import attached
 
-    operator = _operator(broker, identity, overlay, timeout, token)
-    places = run_async(attached.kick, operator, uid)
+    places = run_async(attached.kick, connection.operator, uid)
     if as_json:
         click.echo(json.dumps({"kicked": uid, "brokers": [each.url for each in places]}))
     else:
         tell(f"cut off at {attached.where(places)}")
-
-
-def _operator(
-    broker: str, identity: Path | None, overlay: str, timeout: float, token: str | None
-) -> Operator:
-    from ges.operations.attached import Operator
-
-    return Operator(broker, identity, overlay, timeout, token, tell_waiting)
 
 
 def _print(found: list[Attached], *, has_rates: bool) -> None:

@@ -7,10 +7,9 @@ import shutil
 import signal
 import tempfile
 from collections.abc import AsyncIterator
-from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,7 +18,6 @@ from overlay.errors import ConfigError, MissingExtra
 from overlay.wording import why_no_folder
 
 if TYPE_CHECKING:
-    from ges.demo.findings import Findings
     from ges.demo.steps import Scale
 
 MARK = ".chordal-demo"  #: a file that says: this folder is ours, and may be replaced
@@ -40,27 +38,25 @@ PARTS = ("data", "churn", "report")
 def demo(quick: bool, out: Path, as_json: bool) -> int:
     """See the main job done, end to end, in about a minute.
 
-    Brokers form a ring and carry normal and secure events, and events that only two of them want.
-    One of them is killed, the ring repairs itself. A minute in which brokers come and go while
-    events flow is simulated, and rings of several sizes are, and Spark analyses how these recover.
-    The steps are told on stderr; the last line on stdout is the path of the report.
+    Brokers form a ring and carry normal and secure events to the broker that wants them. One of
+    them is killed, and the ring repairs itself. Others form clusters. A minute in which brokers
+    come and go while events flow is simulated, and rings of several sizes are, and Spark analyses
+    how these recover. The steps and the commands that they run are told on stderr; the last line on
+    stdout is the path of the report.
     """
     from ges.demo.steps import FULL, QUICK
 
-    if find_spec("pyspark") is None:
+    if find_spec("pyspark") is None or find_spec("hdrh") is None:
         raise MissingExtra(
-            "the demo needs the analysis extra; in a checkout: pip install '.[analysis]'"
+            "the demo needs the extras analysis and bench; in a checkout: "
+            "pip install '.[analysis,bench]'"
         )
     _prepare(out)
     findings = run_async(_demo, QUICK if quick else FULL, out.resolve())
     if isinstance(findings, signal.Signals):
         click.echo(f"stopped by {findings.name}; everything was cleaned up", err=True)
         return 128 + findings
-    if as_json:
-        click.echo(json.dumps(asdict(findings)))
-    else:
-        click.echo(findings)
-        click.echo(findings.analysis.report)
+    click.echo(json.dumps(findings) if as_json else findings["analysis"]["report"])
     return 0
 
 
@@ -82,15 +78,14 @@ def _prepare(out: Path) -> None:
         raise ConfigError(f"--out {out} cannot be used: {why_no_folder(error)}") from error
 
 
-async def _demo(scale: Scale, out: Path) -> Findings | signal.Signals:
+async def _demo(scale: Scale, out: Path) -> dict[str, Any] | signal.Signals:
     """Run the demo; returns the signal instead if one ends it early."""
     import trio
 
-    from ges.demo.processes import Stage
     from ges.demo.progress import telling
     from ges.demo.steps import demonstrate
 
-    findings: Findings | None = None
+    findings: dict[str, Any] | None = None
     ended_by: list[int] = []
 
     async def watch(signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
@@ -104,8 +99,8 @@ async def _demo(scale: Scale, out: Path) -> Findings | signal.Signals:
     ):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(watch, signals, nursery.cancel_scope)
-            with telling() as step:
-                findings = await demonstrate(Stage(Path(folder)), scale, out, step)
+            with telling() as tell:
+                findings = await demonstrate(Path(folder), scale, out, tell)
             nursery.cancel_scope.cancel()
     return findings or signal.Signals(ended_by[0])
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.connection import Connection
 from ges.cli.durations import duration
 from ges.cli.options import (
     client_options,
     json_option,
     run_async,
     tell,
-    tell_waiting,
     token_option,
 )
 from overlay.ids import short
@@ -46,11 +45,7 @@ def drain(
     grace: float | None,
     is_waiting: bool,
     as_json: bool,
-    token: str | None,
-    broker: str,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
+    connection: Connection,
 ) -> None:
     """Have the broker at URL, or that with UID on the ring of --broker, leave in good order.
 
@@ -59,10 +54,7 @@ def drain(
     SIGTERM does the same. Who may: on a ring with access rules those with operate = ["drain"] in a
     rule.
     """
-    from ges.operations.attached import Operator
-
-    operator = Operator(broker, identity, overlay, timeout, token, tell_waiting)
-    place = run_async(_drain, operator, target, grace, is_waiting)
+    place = run_async(_drain, connection.operator, target, grace, is_waiting)
     if as_json:
         click.echo(json.dumps({"broker": place.uid, "url": place.url, "left": is_waiting}))
     else:

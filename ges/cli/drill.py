@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.connection import Connection
 from ges.cli.durations import duration
 from ges.cli.options import (
     client_options,
@@ -17,7 +19,6 @@ from ges.cli.options import (
     json_option,
     run_async,
     tell,
-    tell_waiting,
     token_option,
 )
 from overlay.errors import ChordalError
@@ -114,11 +115,7 @@ def drill(
     seed: int,
     out: Path | None,
     as_json: bool,
-    token: str | None,
-    broker: str,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
+    connection: Connection,
 ) -> int:
     """Break the live ring of the broker at RING_URL, or one that --start starts, and measure.
 
@@ -134,7 +131,6 @@ def drill(
     from ges.drills.conduct import conduct
     from ges.drills.plan import Plan
     from ges.drills.record import Record
-    from ges.operations.attached import Operator
     from ges.wire.drill_messages import MAX_BREAK_MS
 
     if start is not None and (ring_url is not None or not is_default("broker")):
@@ -155,7 +151,7 @@ def drill(
         cut_s=cut_for,
         seed=seed,
     )
-    operator = Operator(ring_url or broker, identity, overlay, timeout, token, tell_waiting)
+    operator = replace(connection, urls=ring_url or connection.urls).operator
     record = Record(out)
     try:
         end = run_async(

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.connection import Connection
 from ges.cli.names import labelled, names_of
 from ges.cli.options import (
     client_options,
     console,
     json_option,
     run_async,
-    tell_waiting,
     warn_of_partial,
 )
 from overlay.ids import LinkClass
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 @click.command()
 @json_option
 @client_options
-def graph(as_json: bool, broker: str, identity: Path | None, overlay: str, timeout: float) -> None:
+def graph(as_json: bool, connection: Connection) -> None:
     """Show the links of all brokers, of each class, with what is measured of them.
 
     Walks the ring from the broker given. A link is shown if both its ends tell of it and have
@@ -45,18 +44,8 @@ def graph(as_json: bool, broker: str, identity: Path | None, overlay: str, timeo
         resilience_of_events,
         without_events,
     )
-    from ges.operations.walk import walk_ring
 
-    async def walk() -> Walk:
-        return await walk_ring(
-            broker,
-            identity=identity,
-            overlay=overlay,
-            timeout_s=timeout,
-            on_waiting=tell_waiting,
-        )
-
-    walked = run_async(walk)
+    walked = run_async(connection.walk)
     warn_of_partial(walked)
     brokers = walked.brokers
     found, resilience = multigraph(brokers), resilience_of(brokers)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.connection import tell_waiting
 from ges.cli.durations import long_duration
 from ges.cli.identity_options import (
     AUTHORITY_DAYS,
@@ -20,7 +21,7 @@ from ges.cli.identity_options import (
     print_json,
     when,
 )
-from ges.cli.options import overlay_option, run_async, tell_waiting
+from ges.cli.options import overlay_option, run_async
 from ges.errors import SpreadRefused
 from overlay.address import parse_urls
 from overlay.errors import ChordalError, ConfigError

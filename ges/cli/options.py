@@ -6,13 +6,14 @@ import math
 import os
 import sys
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 from click.core import ParameterSource
 
+from ges.cli.connection import Connection
 from ges.cli.context_option import ConnectionOption, context_option, says_token
 from ges.cli.durations import NumberRange
 from ges.wire.realms import REALMS
@@ -39,10 +40,25 @@ DIRECTORY = click.Path(path_type=Path)
 def client_options(
     command: Command, timeout: float = 10.0, timeout_for: str = "For finding a broker"
 ) -> Command:
-    """Add what every command that attaches to a broker takes.
+    """Add what every command that attaches to a broker takes; it is handed a ``connection``.
 
     ``timeout``: seconds to find one, by default; infinite: for ever. ``timeout_for``: what that is.
     """
+
+    @wraps(command)
+    def connected(
+        *,
+        broker: str,
+        identity: Path | None,
+        overlay: str,
+        timeout: float,
+        token: str | None = None,
+        **options: Any,  # noqa: ANN401 - as click hands them in
+    ) -> Any:  # noqa: ANN401 - whatever the command returns
+        connection = Connection(broker, identity, overlay, timeout, token)
+        return command(connection=connection, **options)
+
+    found: Any = connected
     for option in (
         context_option,
         click.option(
@@ -73,8 +89,8 @@ def client_options(
             help=f"{timeout_for}; inf: for ever.",
         ),
     ):
-        command = option(command)
-    return command
+        found = option(found)
+    return cast("Command", found)
 
 
 def long_lived_client_options(command: Command) -> Command:
@@ -102,11 +118,6 @@ def is_default(option: str) -> bool:
     """Say whether an option of the command that runs was not given."""
     source = click.get_current_context().get_parameter_source(option)
     return source is ParameterSource.DEFAULT
-
-
-def tell_waiting(words: str) -> None:
-    """Say on stderr for what broker a command waits."""
-    tell(f"chordal: {words}", err=True)
 
 
 def _read_token(ctx: click.Context, _: click.Parameter, path: Path | None) -> str | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.connection import Connection
 from ges.cli.options import (
     CLASSES,
     client_options,
@@ -15,7 +15,6 @@ from ges.cli.options import (
     json_option,
     run_async,
     tell,
-    tell_waiting,
     token_option,
 )
 from overlay.address import shown
@@ -47,11 +46,7 @@ def ping(
     count: int,
     classes: tuple[str, ...],
     as_json: bool,
-    token: str | None,
-    broker: str,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
+    connection: Connection,
 ) -> None:
     """Send events from the broker given to each broker of its ring, and time their way back.
 
@@ -64,18 +59,18 @@ def ping(
 
     wanted = [LinkClass(each) for each in classes]
     if not wanted:
-        is_secure = broker.startswith("chordals:")
+        is_secure = connection.urls.startswith("chordals:")
         wanted = [c for c in LinkClass if is_secure or not c.is_secret]
     here, found, missed = run_async(
         ping_all,
-        broker,
+        connection.urls,
         wanted,
         count,
-        identity=identity,
-        overlay=overlay,
-        timeout_s=timeout,
-        token=token,
-        on_waiting=tell_waiting,
+        identity=connection.identity,
+        overlay=connection.overlay,
+        timeout_s=connection.timeout,
+        token=connection.token,
+        on_waiting=connection.on_waiting,
     )
     if as_json:
         click.echo(json.dumps(_as_json(here, found, missed)))

@@ -7,11 +7,12 @@ import math
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import click
 
+from ges.cli.connection import Connection
 from ges.cli.durations import duration
 from ges.cli.options import (
     CLASSES,
@@ -20,7 +21,6 @@ from ges.cli.options import (
     is_default,
     json_option,
     run_async,
-    tell_waiting,
     token_option,
 )
 from ges.wire.events import MAX_PAYLOAD_BYTES
@@ -102,11 +102,7 @@ def pub(
     realm: str,
     to: str | None,
     as_json: bool,
-    token: str | None,
-    broker: str,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
+    connection: Connection,
 ) -> None:
     """Publish PAYLOAD to TOPIC; - reads it from standard input.
 
@@ -130,10 +126,10 @@ def pub(
     check_topic(topic)  # before a broker is looked for
     pairs = traced(parse_attributes(attributes), traceparent) or {}
     if lines and is_default("timeout"):
-        timeout = math.inf
+        connection = replace(connection, timeout=math.inf)
     run_async(
         _publish,
-        broker,
+        connection,
         topic,
         _Lines() if lines else _Given(payload, count),
         LinkClass(link_class),
@@ -145,10 +141,6 @@ def pub(
         ttl=ttl,
         realm=realm,
         to=names,
-        identity=identity,
-        overlay=overlay,
-        timeout=timeout,
-        token=token,
     )
 
 
@@ -214,7 +206,7 @@ class _Lines:
 
 
 async def _publish(
-    broker: str,
+    connection: Connection,
     topic: str,
     payloads: _Given | _Lines,
     link_class: LinkClass,
@@ -227,22 +219,9 @@ async def _publish(
     ttl: float | None,
     realm: str,
     to: tuple[str, ...],
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
-    token: str | None,
 ) -> None:
-    from ges.client import connect
-
     done = 0
-    async with connect(
-        broker,
-        identity=identity,
-        overlay=overlay,
-        timeout=timeout,
-        token=token,
-        on_waiting=tell_waiting,
-    ) as client:
+    async with connection.attached() as client:
         while batch := await payloads.batch():
             for payload in batch:
                 await client.publish(

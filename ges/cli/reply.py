@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import shlex
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.connection import Connection
 from ges.cli.durations import duration
 from ges.cli.options import (
     CLASSES,
@@ -18,7 +18,6 @@ from ges.cli.options import (
     queue_option,
     run_async,
     tell,
-    tell_waiting,
     token_option,
 )
 from ges.wire.topics import check_filter, check_queue
@@ -69,11 +68,7 @@ def reply(
     jobs: int,
     limit: float,
     as_json: bool,
-    token: str | None,
-    broker: str,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
+    connection: Connection,
 ) -> None:
     """Answer requests on topics that match FILTER; 'chordal request' asks.
 
@@ -98,15 +93,11 @@ def reply(
     )
     run_async(
         _serve,
-        broker,
+        connection,
         filter,
         LinkClass(link_class) if link_class is not None else None,
         queue,
         answering,
-        identity=identity,
-        overlay=overlay,
-        timeout=timeout,
-        token=token,
     )
 
 
@@ -128,28 +119,14 @@ def _words(command: str) -> list[str]:
 
 
 async def _serve(
-    broker: str,
+    connection: Connection,
     text: str,
     link_class: LinkClass | None,
     queue: str | None,
     answering: Answering,
-    *,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
-    token: str | None,
 ) -> None:
-    from ges.client import connect
-
     async with (
-        connect(
-            broker,
-            identity=identity,
-            overlay=overlay,
-            timeout=timeout,
-            token=token,
-            on_waiting=tell_waiting,
-        ) as client,
+        connection.attached() as client,
         client.subscribe(text, link_class=link_class, queue=queue) as events,
     ):
         member = f" in queue {queue}" if queue is not None else ""

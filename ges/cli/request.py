@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from pathlib import Path
 
 import click
 
+from ges.cli.connection import Connection
 from ges.cli.options import (
     CLASSES,
     client_options,
     event_realm_option,
     json_option,
     run_async,
-    tell_waiting,
     token_option,
 )
 from ges.cli.pub import parse_attributes
@@ -48,11 +47,7 @@ def request(
     attributes: tuple[str, ...],
     realm: str,
     as_json: bool,
-    token: str | None,
-    broker: str,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
+    connection: Connection,
 ) -> None:
     """Publish PAYLOAD to TOPIC as a request, and print the first reply; - reads standard input.
 
@@ -67,16 +62,12 @@ def request(
     )
     reply: Event = run_async(
         _ask,
-        broker,
+        connection,
         topic,
         data,
         LinkClass(link_class),
         parse_attributes(attributes),
         realm,
-        identity=identity,
-        overlay=overlay,
-        timeout=timeout,
-        token=token,
     )
     if as_json:
         sys.stdout.buffer.write(as_json_line(reply))
@@ -93,32 +84,18 @@ def _as_text(payload: bytes, *, is_escaped: bool) -> bytes:
 
 
 async def _ask(
-    broker: str,
+    connection: Connection,
     topic: str,
     payload: bytes,
     link_class: LinkClass,
     attributes: dict[str, str],
     realm: str,
-    *,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
-    token: str | None,
 ) -> Event:
-    from ges.client import connect
-
-    async with connect(
-        broker,
-        identity=identity,
-        overlay=overlay,
-        timeout=timeout,
-        token=token,
-        on_waiting=tell_waiting,
-    ) as client:
+    async with connection.attached() as client:
         return await client.request(
             topic,
             payload,
-            timeout=timeout,
+            timeout=connection.timeout,
             attributes=attributes,
             link_class=link_class,
             realm=realm,

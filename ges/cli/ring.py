@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.connection import Connection
 from ges.cli.names import labelled, names_of
 from ges.cli.options import (
     console,
@@ -35,10 +35,7 @@ def ring(
     wait: float,
     expect: int | None,
     as_json: bool,
-    broker: str,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
+    connection: Connection,
 ) -> None:
     """Walk the ring from the broker given, to the right, and print it.
 
@@ -53,9 +50,8 @@ def ring(
     from ring.errors import InvariantBroken
 
     check_together(check, wait, expect)
-    ask = partial(walk_until, identity=identity, overlay=overlay, timeout=timeout)
     judge = partial(_judge, expect, measured=check)
-    walk, resilience = run_async(ask, broker, wait, judge)
+    walk, resilience = run_async(walk_until, connection, wait, judge)
     if as_json:
         click.echo(json.dumps(_as_json(walk, resilience)))
     else:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.connection import Connection
 from ges.cli.names import labelled, names_of
-from ges.cli.options import client_options, console, json_option, run_async, tell_waiting
+from ges.cli.options import client_options, console, json_option, run_async
 from overlay.address import shown
 from overlay.ids import short
 from overlay.wording import counted, lasting
@@ -24,35 +24,20 @@ MIB = 1024 * 1024
 @click.command()
 @json_option
 @client_options
-def status(as_json: bool, broker: str, identity: Path | None, overlay: str, timeout: float) -> None:
+def status(as_json: bool, connection: Connection) -> None:
     """Show one broker: its place on the ring, its links, clients and counters."""
-    found = run_async(ask, broker, identity, overlay, timeout)
+    found = run_async(ask, connection)
     if as_json:
-        from ges.admin.status_names import named
+        from ges.wire.status_names import named
 
         click.echo(json.dumps(named(found)))  # in ASCII: nothing that does not show
     else:
         _print(found)
 
 
-async def ask(
-    broker: str,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
-) -> Status:
+async def ask(connection: Connection) -> Status:
     """Return what the broker says of itself."""
-    from ges.client import connect
-
-    async with connect(
-        broker,
-        identity=identity,
-        overlay=overlay,
-        timeout=timeout,
-        reattach=False,
-        on_waiting=tell_waiting,
-        only_looks=True,
-    ) as client:
+    async with connection.attached(reattach=False, only_looks=True) as client:
         return await client.status()
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.connection import Connection
 from ges.cli.durations import NumberRange
 from ges.cli.options import (
     CLASSES,
@@ -18,7 +18,6 @@ from ges.cli.options import (
     queue_option,
     realm_option,
     run_async,
-    tell_waiting,
     token_option,
 )
 from ges.wire.names import check_name, name_filter
@@ -67,11 +66,7 @@ def sub(
     wait: float | None,
     raw: bool | None,
     as_json: bool,
-    token: str | None,
-    broker: str,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
+    connection: Connection,
 ) -> None:
     """Print events that match FILTER: '+' is one level of a topic, '#' the rest of it.
 
@@ -99,7 +94,7 @@ def sub(
         raise click.UsageError("--raw and --escaped are for text, and --json is neither")
     run_async(
         _subscribe,
-        broker,
+        connection,
         filter,
         LinkClass(link_class) if link_class is not None else None,
         queue,
@@ -108,15 +103,11 @@ def sub(
         wait,
         as_json,
         raw=not sys.stdout.isatty() if raw is None else raw,
-        identity=identity,
-        overlay=overlay,
-        timeout=timeout,
-        token=token,
     )
 
 
 async def _subscribe(
-    broker: str,
+    connection: Connection,
     text: str,
     link_class: LinkClass | None,
     queue: str | None,
@@ -126,14 +117,9 @@ async def _subscribe(
     as_json: bool,
     *,
     raw: bool,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
-    token: str | None,
 ) -> None:
     import trio
 
-    from ges.client import connect
     from ges.errors import TooFewEvents
 
     render = as_json_line if as_json else as_raw if raw else as_shown
@@ -143,14 +129,9 @@ async def _subscribe(
     told = 0
     with trio.CancelScope() as scope:
         end = trio.current_time() + patience
-        async with connect(
-            broker,
-            identity=identity,
-            overlay=overlay,
-            timeout=min(timeout, patience),  # it knows why there is no broker
-            token=token,
+        async with connection.attached(
+            timeout=min(connection.timeout, patience),  # it knows why there is no broker
             on_gap=_tell_gap,
-            on_waiting=tell_waiting,
         ) as client:
             scope.deadline = end
             async with (

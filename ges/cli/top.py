@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Awaitable, Callable
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.connection import Connection
 from ges.cli.durations import duration
-from ges.cli.options import client_options, console, json_option, run_async, tell_waiting
+from ges.cli.options import client_options, console, json_option, run_async
 from overlay.address import Address, parse_url, shown
 from overlay.errors import ConfigError
 from overlay.ids import short
@@ -57,25 +56,19 @@ def top(
     interval: float,
     most_links: int,
     as_json: bool,
-    broker: str,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
+    connection: Connection,
 ) -> None:
     """Show what goes on at each broker of the ring and over its links, again and again.
 
     It ends with Ctrl-C; with --once, and with --json, after two looks. If the broker given is gone,
     it goes on with another one of the ring.
     """
-    from ges.operations.walk import walk_ring
-
     if interval <= 0:
         raise click.BadParameter("a time above 0", param_hint="--interval")
-    walk = partial(
-        walk_ring, identity=identity, overlay=overlay, timeout_s=timeout, on_waiting=tell_waiting
-    )
     try:
-        run_async(_show, Looks(walk, broker, interval), once, most_links, as_json)
+        run_async(
+            _show, Looks(connection.walk, connection.urls, interval), once, most_links, as_json
+        )
     except* KeyboardInterrupt:
         pass  # that is how it ends
 

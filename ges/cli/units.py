@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ges.cli.connection import Connection
 from ges.cli.options import (
     console,
     run_async,
     tell,
     warn_of_partial,
 )
+from ges.cli.units_join import join
 from ges.cli.walking import check_together, checking_options, walk_until
 from overlay.ids import short
 from overlay.wording import counted
@@ -24,17 +25,14 @@ if TYPE_CHECKING:
     from ges.operations.walk import Walk
 
 
-@click.command()
+@click.group(invoke_without_command=True)
 @checking_options("addresses and tables are right", "all is right")
 def units(
     check: bool,
     wait: float,
     expect: int | None,
     as_json: bool,
-    broker: str,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
+    connection: Connection,
 ) -> None:
     """Show the units of the overlay: clusters, super-clusters and so on.
 
@@ -49,9 +47,10 @@ def units(
     """
     from ges.errors import UnitsBroken
 
+    if click.get_current_context().invoked_subcommand is not None:
+        return
     check_together(check, wait, expect)
-    ask = partial(walk_until, identity=identity, overlay=overlay, timeout=timeout)
-    walk, tree, found = run_async(ask, broker, wait, partial(_judge, expect))
+    walk, tree, found = run_async(walk_until, connection, wait, partial(_judge, expect))
     if as_json:
         click.echo(json.dumps(_as_json(walk, tree, found)))
     else:
@@ -70,6 +69,9 @@ def units(
             f"the units are in order: {counted(len(walk.brokers), 'broker')} in "
             f"{counted(clusters, 'cluster')}, each with an address of its own"
         )
+
+
+units.add_command(join)
 
 
 def _judge(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ges.cli.connection import Connection
 from ges.cli.durations import NumberRange
-from ges.cli.options import client_options, json_option, tell_waiting
+from ges.cli.options import client_options, json_option
 
 if TYPE_CHECKING:
     from ges.operations.walk import Walk
@@ -61,37 +62,25 @@ def check_together(check: bool, wait: float, expect: int | None) -> None:
 
 
 async def walk_until(
-    broker: str,
-    wait: float,
-    judge: Callable[[Walk, bool], Judged | None],
-    *,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
+    connection: Connection, wait: float, judge: Callable[[Walk, bool], Judged | None]
 ) -> Judged:
     """Walk the ring until what is found is right, or for so many seconds.
 
     Args:
-        broker: where to begin.
+        connection: where to begin.
         wait: seconds.
         judge: given a walk and whether it is the last, returns what is found; None: walk again.
-        identity: to show.
-        overlay: its name.
-        timeout: seconds for one walk.
     """
     import trio
 
     from ges.errors import ConnectionLost
-    from ges.operations.walk import walk_ring
 
     deadline = trio.current_time() + wait
-    once = lru_cache(tell_waiting)
+    once = replace(connection, on_waiting=lru_cache(connection.on_waiting))
     while True:
         is_last = trio.current_time() >= deadline
         try:
-            walk = await walk_ring(
-                broker, identity=identity, overlay=overlay, timeout_s=timeout, on_waiting=once
-            )
+            walk = await once.walk()
         except ConnectionLost:
             if is_last:
                 raise

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ges.cli import why_event
+from ges.cli.connection import Connection
 from ges.cli.options import (
     CLASSES,
     client_options,
@@ -16,7 +16,6 @@ from ges.cli.options import (
     json_option,
     run_async,
     tell,
-    tell_waiting,
     token_option,
     warn_of_partial,
 )
@@ -56,11 +55,7 @@ def why(
     realm: str,
     subscriber: str | None,
     as_json: bool,
-    token: str | None,
-    broker: str,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
+    connection: Connection,
 ) -> int:
     """Say where an event on TOPIC would go if it were published at the broker given, and why.
 
@@ -79,20 +74,25 @@ def why(
     if name is not None:
         if subscriber is not None:
             raise click.UsageError("--subscriber is for a topic, not for one event")
-        options = {"identity": identity, "overlay": overlay, "token": token}
-        return _find(broker, name, options, timeout, as_json=as_json)
+        return _find(connection, name, as_json=as_json)
 
     check_topic(topic)  # before a broker is looked for
     question = Question(
         topic,
         LinkClass(link_class),
         parse_uid(subscriber) if subscriber is not None else None,
-        identity,
-        overlay,
-        token,
+        connection.identity,
+        connection.overlay,
+        connection.token,
         realm,
     )
-    found = run_async(explain, broker, question, timeout_s=timeout, on_waiting=tell_waiting)
+    found = run_async(
+        explain,
+        connection.urls,
+        question,
+        timeout_s=connection.timeout,
+        on_waiting=connection.on_waiting,
+    )
     if as_json:
         click.echo(json.dumps(_as_json(found)))  # in ASCII: nothing that does not show
     elif subscriber is not None:
@@ -102,14 +102,19 @@ def why(
     return 0 if _is_fine(found, subscriber) else 1
 
 
-def _find(
-    broker: str, name: EventName, options: dict[str, Any], timeout: float, *, as_json: bool
-) -> int:
+def _find(connection: Connection, name: EventName, *, as_json: bool) -> int:
     """Tell what became of an event."""
     from ges.operations.find_event import find_event
 
     trail = run_async(
-        find_event, broker, name, **options, timeout_s=timeout, on_waiting=tell_waiting
+        find_event,
+        connection.urls,
+        name,
+        identity=connection.identity,
+        overlay=connection.overlay,
+        token=connection.token,
+        timeout_s=connection.timeout,
+        on_waiting=connection.on_waiting,
     )
     warn_of_partial(trail.walk)
     if as_json:

@@ -1,54 +1,62 @@
-"""Telling people how far the demo is, on stderr: what is under way, and what was found."""
+"""Telling people how far the demo is, on stderr: commands as one may type them, what they found."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator
+import shlex
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
 
 import trio
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from ges.demo.processes import DemoFailed
+from ges.errors import DemoFailed
 
 STEP_SECONDS = 120.0  #: no step between brokers takes that long, unless something hangs
 
-Found = TypeVar("Found")
+
+class Step:
+    """A step that is under way; :attr:`found` is the sentence on it in the end."""
+
+    def __init__(self, console: Console) -> None:
+        self.found = "not done"
+        self._console = console
+
+    def command(self, *words: str) -> None:
+        """Show a command that the step runs."""
+        self._console.print(Text(f"$ {shlex.join(words)}", "dim"), soft_wrap=True)
 
 
 class Telling:
-    """Awaits steps, one after the other, and tells of each; made by :func:`telling`."""
+    """Tells of steps, one after the other; made by :func:`telling`."""
 
     def __init__(self, console: Console, bar: Progress) -> None:
         self._console = console
         self._bar = bar
 
-    async def __call__(
-        self, title: str, doing: Awaitable[Found], seconds: float = STEP_SECONDS
-    ) -> Found:
-        """Await ``doing``, for at most so many seconds, and tell in a line what it found.
+    @contextmanager
+    def step(self, title: str, seconds: float = STEP_SECONDS) -> Iterator[Step]:
+        """Do a step in the block, for at most so many seconds, and tell in a line what it found.
 
         Raises:
-            DemoFailed: It took too long.
+            DemoFailed: it took too long.
         """
-        task = self._bar.add_task(title)
-        line = "not done"
+        task, step = self._bar.add_task(title), Step(self._console)
         try:
-            with trio.move_on_after(seconds):
-                found = await doing
-                line = str(found)
-                return found
+            with trio.move_on_after(seconds) as patience:
+                yield step
         finally:
             self._bar.remove_task(task)
-            self._console.print(Text.assemble((title, "bold"), f": {line}"), soft_wrap=True)
-        raise DemoFailed(f"{title}: not done after {seconds:g} s")
+            line = Text.assemble((title, "bold"), f": {step.found}")
+            self._console.print(line, soft_wrap=True)
+        if patience.cancelled_caught:
+            raise DemoFailed(f"{title}: not done after {seconds:g} s")
 
 
 @contextmanager
 def telling() -> Iterator[Telling]:
-    """Show a spinner on a terminal, and nothing but finished steps in a pipe."""
+    """Show a spinner on a terminal, and nothing but commands and finished steps in a pipe."""
     console = Console(stderr=True)
     columns = (SpinnerColumn("line"), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(

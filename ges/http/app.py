@@ -12,7 +12,6 @@ import msgspec
 import structlog
 import trio
 
-from ges.admin.status_names import named
 from ges.broker import Broker
 from ges.http import health
 from ges.http.answers import (
@@ -32,6 +31,7 @@ from ges.http.server import AdminServer
 from ges.http.settings import AdminSettings
 from ges.http.tail import event_tail
 from ges.units.unit_names import written
+from ges.wire.status_names import named
 from ges.wire.topics import check_filter
 from overlay.errors import ChordalError
 from overlay.ids import NANOS_PER_SECOND

@@ -12,6 +12,7 @@ from ges.gateways.costs import BUCKETS_NS
 from ges.gateways.link_state import Edge
 from ges.http.picture import BrokerPicture, LinkPicture, State
 from ges.http.sightings import Sighting
+from ges.operations.links import LinkKey, told_links
 from ges.units.address import in_cluster
 from ges.wire.status import LinkStatus, Status
 from ges.wire.unit_messages import MemberRow
@@ -20,8 +21,6 @@ from overlay.multigraph.graph import ends
 from overlay.trace_schema import Verdict
 from ring.geometry import RING_SIZE
 from ring.wire.messages import Member
-
-LinkKey = tuple[str, str, LinkClass]  #: the smaller uid first
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +82,13 @@ def declared_dead(status: Status) -> dict[str, int]:
 
 def links_of(heard: Heard) -> list[LinkPicture]:
     """Return the links that either end tells of, and else those that members tell each other."""
-    told: dict[LinkKey, list[tuple[LinkStatus, float | None]]] = {}
+    told = told_links(sighting.status for sighting in heard.sightings.values())
     failed: set[tuple[str, str]] = set()
     for uid, sighting in heard.sightings.items():
-        for link in sighting.status.links:
-            rate = None if sighting.sent is None else sighting.sent.get((link.uid, link.link_class))
-            told.setdefault((*ends(uid, link.uid), link.link_class), []).append((link, rate))
         for ruling in sighting.status.verdicts:
             if ruling.verdict is Verdict.LINK_FAILED and ruling.restored_s is None:
                 failed.add(ends(uid, ruling.uid))
-    pictures = [_link(key, both, is_failed=key[:2] in failed) for key, both in told.items()]
+    pictures = [_link(heard, key, both, is_failed=key[:2] in failed) for key, both in told.items()]
     pictures += [
         LinkPicture(a=a, b=b, link_class=link_class, cost_ms=BUCKETS_NS[bucket] / 1e6)
         for link_class, edges in heard.edges.items()
@@ -153,10 +149,12 @@ def _broker(
 
 
 def _link(
-    key: LinkKey, both: list[tuple[LinkStatus, float | None]], *, is_failed: bool
+    heard: Heard, key: LinkKey, both: Mapping[str, LinkStatus], *, is_failed: bool
 ) -> LinkPicture:
-    rates = [rate for _, rate in both if rate is not None]
-    links = [link for link, _ in both]
+    links = both.values()
+    sent = [heard.sightings[uid].sent for uid in both]
+    known = [(each, link) for each, link in zip(sent, links, strict=True) if each is not None]
+    rates = [each[at] for each, link in known if (at := (link.uid, link.link_class)) in each]
     return LinkPicture(
         a=key[0],
         b=key[1],

@@ -18,7 +18,7 @@ LOOPBACK = "127.0.0.1"
 
 _MAX_TOKEN_BYTES = 512
 _TOKEN = re.compile(r"[!-~]{16,512}")
-_LIBRARIES = ("h11", "prometheus_client")
+_LIBRARIES = ("h11",)
 _MAKE = "make one with '(umask 077; openssl rand -hex 32 > FILE)'"
 
 

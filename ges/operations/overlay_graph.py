@@ -6,8 +6,9 @@ everything asks all brokers (:mod:`ges.operations.walk`) and puts their answers 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
+from ges.operations.links import told_links
 from ges.operations.resilience import Resilience, measure
 from ges.wire.status import LinkStatus, Status
 from overlay.ids import LinkClass, nanos
@@ -21,16 +22,15 @@ def multigraph(brokers: Iterable[Status]) -> Multigraph:
     Each has the worse of what its two ends measured. An express link that an end has demoted is
     left out. For networkx give it to :func:`overlay.multigraph.graph.as_networkx`.
     """
-    told = _told(brokers)
-    graph = Multigraph()
+    graph, told = Multigraph(), told_links(brokers)
     for link_class in LinkClass:
-        for uid, links in told.items():
-            for (other, its_class), weights in links.items():
-                back = told.get(other, {}).get((uid, link_class))
-                if its_class is not link_class or uid > other or back is None:
-                    continue
-                if link_class.is_base or graph.has(uid, other, LinkClass.NORMAL):
-                    graph.put(uid, other, link_class, worse(weights, back))
+        for (low, high, its_class), ends in told.items():
+            if its_class is not link_class or len(ends) < 2:
+                continue
+            if any(end.rtt_ms is None or end.demoted for end in ends.values()):
+                continue
+            if link_class.is_base or graph.has(low, high, LinkClass.NORMAL):
+                graph.put(low, high, link_class, worse(*map(_weights, ends.values())))
     return graph
 
 
@@ -82,17 +82,6 @@ def resilience_of_events(brokers: Iterable[Status]) -> Resilience | None:
             for uid in uids
         }
     )
-
-
-def _told(brokers: Iterable[Status]) -> Mapping[str, dict[tuple[str, LinkClass], Weights]]:
-    return {
-        status.uid: {
-            (link.uid, link.link_class): _weights(link)
-            for link in status.links
-            if link.rtt_ms is not None and not link.demoted
-        }
-        for status in brokers
-    }
 
 
 def _weights(link: LinkStatus) -> Weights:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ges.wire.status import LinkStatus, Status
+from ges.operations.links import told_links
+from ges.wire.status import Status
 from overlay.ids import LinkClass
 
 
@@ -67,22 +68,17 @@ def brokers_between(before: Iterable[Status], after: Iterable[Status]) -> list[B
 
 def links_of(brokers: Iterable[Status]) -> list[LinkActivity]:
     """Return all links, those with most traffic first."""
-    told: dict[tuple[str, str, LinkClass], list[LinkStatus]] = {}
-    for status in brokers:
-        for link in status.links:
-            low, high = sorted((status.uid, link.uid))
-            told.setdefault((low, high, link.link_class), []).append(link)
     found = [
         LinkActivity(
             (low, high),
             link_class,
-            max((end.rtt_ms for end in ends if end.rtt_ms is not None), default=None),
-            sum(end.traffic for end in ends),
-            sum(end.queued_bytes for end in ends),
-            max(end.resets for end in ends),
-            len(ends),
+            max((end.rtt_ms for end in told.values() if end.rtt_ms is not None), default=None),
+            sum(end.traffic for end in told.values()),
+            sum(end.queued_bytes for end in told.values()),
+            max(end.resets for end in told.values()),
+            len(told),
         )
-        for (low, high, link_class), ends in told.items()
+        for (low, high, link_class), told in told_links(brokers).items()
     ]
     return sorted(found, key=lambda link: (-link.traffic, link.ends, link.link_class))
 

@@ -18,6 +18,7 @@ Messages
     want), ``directory_messages`` (where named clients are), ``link_codec`` (all that brokers
     understand of each other), ``client_messages`` (between a client and its broker),
     ``operator_messages`` (the same for an operator), ``drill_messages`` (and for a drill),
-    ``status`` (what a broker says of itself), ``status_pages`` (where that is too long for a
-    frame), ``why`` (what it would do with an event), ``why_event`` (what it knows of one).
+    ``status`` (what a broker says of itself), ``status_names`` (the same as JSON),
+    ``status_pages`` (where that is too long for a frame), ``why`` (what it would do with an event),
+    ``why_event`` (what it knows of one).
 """

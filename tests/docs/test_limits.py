@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ges.admin.metrics import COUNTED
 from ges.directory import register
+from ges.operations.metrics import COUNTED
 from ges.profiles import profile
 from ges.retained import values
 from ges.sessions import named_events, parking, subscription_shares
@@ -18,7 +18,7 @@ from ges.settings import limits as settings
 from ges.settings.setting import settings_of
 from ges.topology import secure_graph
 from overlay.limits import LIMITS, Limits
-from tests.ges.admin.test_metrics import counted, named
+from tests.ges.operations.test_metrics import counted, named
 
 MIB = 1024 * 1024
 ROOT = Path(__file__).parents[2]

@@ -92,7 +92,7 @@ def test_realms_groups_and_names_across_clusters(brokers: Fleet) -> None:
     publish_lines(here[0], "w", [f"first-{number}" for number in range(20)])
     eventually(lambda: len(lines(*workers)) >= 20)
     assert lines(workers[0]) == [f"w first-{number}" for number in range(20)], "the nearest"
-    workers[0].end()
+    workers[0].kill()
     eventually(
         lambda: "unit" in chordal_here("why", "w", "--broker", here[0]).stdout.split("queue")[1]
     )

@@ -18,9 +18,10 @@ import pytest
 import structlog
 
 from benchmarks.stage.in_process import LIMIT_SECONDS, chordal_here
-from benchmarks.stage.processes import COMMAND, REPOSITORY, Fleet, Running, chordal
+from benchmarks.stage.processes import REPOSITORY, Fleet, Running, chordal
 from benchmarks.stage.proxy import free_port
 from benchmarks.stage.waiting import eventually
+from ges.operations.local_brokers import COMMAND
 
 pytestmark = pytest.mark.live
 

@@ -80,7 +80,7 @@ def test_sigterm_drains_and_a_second_one_does_not_wait(brokers: Fleet) -> None:
     goes.signal(signal.SIGTERM)
     assert goes.ended() == 0
     assert "client silent" not in goes.err, "it did not wait for that"
-    frozen.end()
+    frozen.kill()
 
 
 def test_who_may_not_drains_nothing(brokers: Fleet, tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ def test_an_interrupted_subscriber_shows_no_traceback(brokers: Fleet) -> None:
 def test_without_any_broker_the_client_says_what_it_tried(brokers: Fleet) -> None:
     broker = brokers.broker()
     url = broker.url
-    broker.end()
+    broker.kill()
     refused = chordal_here("pub", "a", "b", "--broker", url, "--timeout", "0.5")
     assert refused.returncode == 1
     assert f"{url}: connection refused" in refused.stderr

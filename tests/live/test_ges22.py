@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.stage.processes import COMMAND, REPOSITORY, chordal
+from benchmarks.stage.processes import REPOSITORY, chordal
 from benchmarks.stage.waiting import eventually
+from ges.operations.local_brokers import COMMAND
 
 pytestmark = pytest.mark.live
 

@@ -199,7 +199,7 @@ def test_a_broker_whose_uid_another_process_takes_says_so(brokers: Fleet, tmp_pa
 def test_a_broker_that_comes_back_keeps_its_uid(brokers: Fleet, tmp_path: Path) -> None:
     first, second = brokers.ring_of(2)
     uid, life = second.uid, second.status()["incarnation"]
-    second.end()
+    second.kill()
     again = brokers.broker("--join", first.url, "--data", second.arguments[4])
     assert again.uid == uid
     assert again.status()["incarnation"] > life

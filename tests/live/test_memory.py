@@ -58,7 +58,7 @@ def test_a_broker_lives_within_its_budget(started_brokers: Fleet) -> None:
     idle = started_brokers.broker()
     assert idle.ready["ready"]
     limit = address_space(idle) + BUDGET_MIB * MIB
-    idle.end()
+    idle.kill()
     broker = started_brokers.broker("--memory", f"{BUDGET_MIB}M", "--connection-rate", "0")
     assert broker.ready["ready"]
     subprocess.run(

@@ -47,7 +47,7 @@ def test_clients_are_listed_where_they_are_with_rates(brokers: Fleet) -> None:
     told = chordal_here("clients", "--broker", here.url, "--over", "0").stdout
     assert "2 clients at 2 brokers" in told
     assert delivered["uid"] in told
-    publisher.end()
+    publisher.kill()
 
 
 def test_a_client_that_is_kicked_loses_its_connection_and_comes_back(brokers: Fleet) -> None:

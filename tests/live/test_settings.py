@@ -164,7 +164,7 @@ def test_limits_that_cannot_be_kept_are_named(tmp_path: Path, file: Path) -> Non
         assert warning["key"] == "limits.connections"
         assert (warning["wanted"], warning["allowed"]) == (900, 336)
     finally:
-        broker.end()
+        broker.kill()
 
 
 def test_a_payload_has_a_limit_that_can_change(brokers: Fleet, file: Path) -> None:

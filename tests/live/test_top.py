@@ -12,8 +12,9 @@ import threading
 import pytest
 
 from benchmarks.stage.in_process import LIMIT_SECONDS, chordal_here
-from benchmarks.stage.processes import COMMAND, REPOSITORY, Fleet
+from benchmarks.stage.processes import REPOSITORY, Fleet
 from benchmarks.stage.waiting import eventually
+from ges.operations.local_brokers import COMMAND
 
 pytestmark = pytest.mark.live
 
@@ -39,7 +40,7 @@ def test_rates_of_brokers_and_links_are_shown_once(brokers: Fleet) -> None:
     assert "2 brokers, " in told
     assert here.uid[:8] in told
     assert "link between" in told
-    publisher.end()
+    publisher.kill()
 
 
 def test_on_a_terminal_it_goes_on_until_it_is_interrupted(brokers: Fleet) -> None:

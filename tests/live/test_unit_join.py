@@ -1,4 +1,4 @@
-"""``chordal unit join`` with real brokers."""
+"""``chordal units join`` with real brokers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_cluster_joins_another_super_cluster_or_says_why_not(brokers: Fleet) -
     assert moving.status()["address"] == "0.0.0.0"
 
     def refused(unit: str, into: str) -> str:
-        done = chordal_here("unit", "join", unit, "--into", into, "--broker", other.url)
+        done = chordal_here("units", "join", unit, "--into", into, "--broker", other.url)
         assert done.returncode == 2, done.stderr + done.stdout
         [line] = done.stderr.splitlines()
         return line
@@ -42,7 +42,7 @@ def test_a_cluster_joins_another_super_cluster_or_says_why_not(brokers: Fleet) -
 
     with connect(moving.url) as client, client.subscribe("t") as events:
         events.active.wait(timeout=30)
-        join = ("unit", "join", "eu/fra/a", "--into", "eu/par", "--broker", other.url)
+        join = ("units", "join", "eu/fra/a", "--into", "eu/par", "--broker", other.url)
         done = chordal_here(*join)
         assert done.returncode == 0, done.stderr
         assert done.stdout == ("cluster 0.0.0 (eu/fra/a) is 0.1.1 (eu/par/a) now, with 1 broker\n")
@@ -69,7 +69,7 @@ def test_a_super_cluster_joins_while_events_flow(brokers: Fleet) -> None:
         *("bench", "pub", "--topic", "t/x", "--rate", "10", "--count", "100"),
         *("--broker", others[-1].url),
     )
-    done = chordal_here("unit", "join", "eu/fra", "--into", "us", "--json", "--broker", first.url)
+    done = chordal_here("units", "join", "eu/fra", "--into", "us", "--json", "--broker", first.url)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["before"] == {"path": "0.0", "name": "eu/fra"}
@@ -90,7 +90,7 @@ def test_who_may_not_is_refused(brokers: Fleet) -> None:
     first = brokers.broker("--unit", "eu/fra/a", "--access", str(rules))
     other = brokers.broker("--unit", "eu/par/x", "--join", first.url)
     in_order(other.url, 2)
-    done = chordal_here("unit", "join", "eu/fra/a", "--into", "eu/par", "--broker", other.url)
+    done = chordal_here("units", "join", "eu/fra/a", "--into", "eu/par", "--broker", other.url)
     assert done.returncode == 1
     [line] = done.stderr.splitlines()
     assert "letting a unit join another one is denied to anyone: no rule allows it" in line

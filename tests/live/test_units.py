@@ -26,7 +26,7 @@ def test_three_brokers_have_three_addresses_and_keep_them_without_the_steward(
     found = [broker.status() for broker in ring]
     assert [status["members"] for status in found] == [3, 3, 3]
     assert {status["steward"] for status in found} == {ring[0].uid}
-    ring[0].end()
+    ring[0].kill()
     others = ring[1:]
     eventually(lambda: {broker.status()["members"] for broker in others} == {2})
     after = [broker.status() for broker in others]

@@ -16,8 +16,8 @@ from pathlib import Path
 import trio
 
 from benchmarks.campaigns.live.switchboard import HOST
+from ges.operations.local_brokers import JOIN_SECONDS, LocalBroker, Ready
 
-JOIN_SECONDS = 60.0
 POLL_SECONDS = 0.05
 FIRST_PORT, LAST_PORT = 15_000, 32_000  #: below those that the kernel gives to callers
 SEEDS_GIVEN = 3
@@ -27,24 +27,25 @@ class SoakFailed(Exception):
     """The soak cannot go on: a process did not do what it must."""
 
 
-class LiveBroker:
+class LiveBroker(LocalBroker):
     """One broker under its data folder, through all its lives."""
 
     def __init__(
         self, folder: Path, number: int, port: int, proxy: int | None, options: Sequence[str]
     ) -> None:
         """``options``: of ``chordal serve``, beside those that say where it is."""
-        self._options = options
-        self.name = f"broker-{number}"
+        name = f"broker-{number}"
+        self.data = folder / name
+        own = ["serve", *options, "--listen", f"{HOST}:{port}", "--data", str(self.data)]
+        if proxy is not None:
+            own += ["--advertise", f"{HOST}:{proxy}"]
+        super().__init__(folder, name, own)
+        self._own = self.arguments
         self.port = port
         self.proxy = proxy
-        self.data = folder / self.name
         self.uid = ""
         self.is_frozen = False
         self.is_cut_off = False
-        self._log = folder / f"{self.name}.err"
-        self._out = folder / f"{self.name}.out"
-        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -56,63 +57,35 @@ class LiveBroker:
         """Where other brokers are to find it."""
         return f"chordal://{HOST}:{self.proxy or self.port}"
 
-    @property
-    def is_alive(self) -> bool:
-        """Whether it has a process that has not ended; it may be frozen."""
-        return self._process is not None and self._process.poll() is None
-
-    def start(self, seeds: Iterable[str]) -> None:
-        """Begin a life; :meth:`ready` waits until it is on the ring."""
-        command = [sys.executable, "-m", "ges.cli.main", "serve", *self._options]
-        command += ["--listen", f"{HOST}:{self.port}", "--data", str(self.data)]
-        if self.proxy is not None:
-            command += ["--advertise", f"{HOST}:{self.proxy}"]
-        for seed in seeds:
-            command += ["--join", seed]
-        with self._out.open("wb") as out, self._log.open("ab") as err:
-            self._process = subprocess.Popen(command, stdout=out, stderr=err)
+    def live(self, seeds: Iterable[str]) -> None:
+        """Begin a life; :meth:`joined` waits until it is on the ring."""
+        self.arguments = (*self._own, *(word for seed in seeds for word in ("--join", seed)))
+        self.start()
 
     async def listening(self) -> None:
-        """Wait until its own port takes calls; whether it ever does, :meth:`ready` tells."""
+        """Wait until its own port takes calls; whether it ever does, :meth:`joined` tells."""
         with trio.move_on_after(JOIN_SECONDS):
             while self.is_alive:
                 with suppress(OSError), socket.create_connection((HOST, self.port)):
                     return
                 await trio.sleep(POLL_SECONDS)
 
-    async def ready(self) -> None:
-        """Wait for the line it prints when it is on the ring.
-
-        Raises:
-            SoakFailed: it ended, or it took too long.
-        """
-        with trio.move_on_after(JOIN_SECONDS):
-            while self.is_alive:
-                line, newline, _ = self._out.read_text().partition("\n")
-                if newline:
-                    self.uid = json.loads(line)["uid"]
-                    return
-                await trio.sleep(POLL_SECONDS)
-        raise SoakFailed(f"{self.name} is not on the ring; see {self._log}")
+    async def joined(self, seconds: float = JOIN_SECONDS) -> Ready:
+        """Wait until it is on the ring, and note as whom."""
+        found = await super().joined(seconds)
+        self.uid = found.uid
+        return found
 
     def signal(self, number: signal.Signals) -> None:
         """Send its process a signal; SIGSTOP makes it frozen, SIGCONT ends that."""
-        assert self._process is not None
-        self._process.send_signal(number)
+        super().signal(number)
         if number in (signal.SIGSTOP, signal.SIGCONT):
             self.is_frozen = number is signal.SIGSTOP
 
-    def kill(self) -> None:
-        """End it as ``kill -9`` does."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-
     def logged(self) -> list[dict[str, object]]:
         """Return what it has logged, in all its lives."""
-        lines = self._log.read_text().splitlines() if self._log.exists() else []
         found = []
-        for line in lines:
+        for line in self.err.splitlines():
             try:
                 found.append(json.loads(line))
             except ValueError:  # a traceback; the last line of a killed process
@@ -200,15 +173,15 @@ class Fleet:
     async def form(self) -> None:
         """Start all, as many at a time as are there already, each joining through some of those."""
         first, *others = self.brokers
-        first.start(())
-        await first.ready()
+        first.live(())
+        await first.joined()
         started = [first]
         while others:
             batch, others = others[: len(started)], others[len(started) :]
             for broker in batch:
-                broker.start(self._seeds(started))
+                broker.live(self._seeds(started))
             for broker in batch:
-                await broker.ready()
+                await broker.joined()
             started += batch
 
     def kill(self, broker: LiveBroker) -> None:
@@ -219,11 +192,11 @@ class Fleet:
 
     async def restart(self, broker: LiveBroker) -> None:
         """Begin a new life of a killed broker."""
-        broker.start(self._seeds(self.healthy))
+        broker.live(self._seeds(self.healthy))
         if self.board is not None and broker.proxy is not None:
             await broker.listening()
             self.board.ask("heed", broker.proxy)
-        await broker.ready()
+        await broker.joined()
 
     def end(self) -> None:
         """Kill all brokers that run, frozen ones too, and wait until they are gone."""

@@ -26,6 +26,7 @@ from benchmarks.campaigns.live.processes import Fleet, SoakFailed
 from benchmarks.campaigns.live.rounds import WHOLE_LIMIT_SECONDS, Fault, Round, Rounds
 from benchmarks.campaigns.live.simulated import known
 from benchmarks.campaigns.live.traffic import Traffic
+from ges.errors import ProcessFailed
 from ges.units.address import UNIT_LIMIT
 from ring.config import profile
 
@@ -93,7 +94,7 @@ async def soak(plan: Plan, tell: Callable[[str], None] = lambda line: None) -> O
         fleet = Fleet(plan.folder, plan.brokers, options, rng, board)
         try:
             await _soak(plan, fleet, rng, outcome, tell)
-        except SoakFailed as error:
+        except (SoakFailed, ProcessFailed) as error:
             outcome.failure = str(error)
         finally:
             ended_ns = time.time_ns()  # what they say of one another's end is no evidence
@@ -131,7 +132,7 @@ async def _soak(
             nursery.start_soon(watch.run)
             await _rounds(plan, rounds, rng, tell)
             outcome.units = await until_units_stand(fleet, UNITS_SECONDS)
-        except SoakFailed as error:
+        except (SoakFailed, ProcessFailed) as error:
             outcome.failure = str(error)
         nursery.cancel_scope.cancel()
     outcome.rounds = rounds.done

@@ -6,11 +6,8 @@ other. All are on one machine, so one clock stamps events and reads them.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
-from typing import TypeVar
+from contextlib import asynccontextmanager
 
 import msgspec
 import trio
@@ -19,30 +16,23 @@ from ges.bench.ges22.orders import (
     Begin,
     Counted,
     End,
-    Failed,
     Order,
     Place,
     Publish,
     Published,
-    Ready,
     Role,
-    Said,
     Samples,
-    Told,
 )
 from ges.bench.ges22.overlay import Broker
 from ges.bench.ges22.plan import MATCHES, Cell, seconds_of, value_wanted
 from ges.bench.ges22.samples import Sample
 from ges.bench.ges22.topology import CROWD, PUBLISHER, Topology, crowd
-from ges.bench.worker import LineReader
-from ges.errors import BenchFailed
+from ges.bench.workers import Ready, Worker, run_worker
 
 READY_SECONDS = 120.0  #: for all clients of a process to be attached and active
 QUIET_SECONDS = 2.0  #: in which nothing comes: what is missing then is lost, or has yet to come
 LIMIT_SECONDS = 20.0  #: for what is still to come once a cell was published
 ANSWER_SECONDS = 60.0  #: for a process to say what it was asked for
-
-S = TypeVar("S", bound=Said)
 
 
 class Played(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +49,7 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
 class Clients:
     """The processes of clients."""
 
-    def __init__(self, publisher: _Process, measuring: _Process, others: _Process) -> None:
+    def __init__(self, publisher: Worker, measuring: Worker, others: Worker) -> None:
         self._publisher = publisher
         self._takers = measuring, others
 
@@ -71,14 +61,14 @@ class Clients:
         """
         for process in self._takers:
             await process.tell(Begin(cell))
-            await process.hear(Ready)
+            await process.hear(Ready, ANSWER_SECONDS)
         await self._publisher.tell(Publish(cell, seconds_of(cell, seconds)))
-        published = await self._publisher.hear(Published)
+        published = await self._publisher.hear(Published, ANSWER_SECONDS)
         for process in self._takers:
             await process.tell(End(published.by_value, QUIET_SECONDS, LIMIT_SECONDS))
         measuring, others = self._takers
-        samples = await measuring.hear(Samples)
-        counted = await others.hear(Counted)
+        samples = await measuring.hear(Samples, ANSWER_SECONDS)
+        counted = await others.hear(Counted, ANSWER_SECONDS)
         return Played(
             cell=cell,
             published=sum(published.by_value),
@@ -112,64 +102,10 @@ async def attached(brokers: Mapping[int, Broker], topology: Topology) -> AsyncIt
         ),
     )
     async with trio.open_nursery() as nursery:
-        processes = [await nursery.start(_run, order) for order in orders]
+        processes = [
+            await nursery.start(run_worker, "ges.bench.ges22.worker", order) for order in orders
+        ]
         for process in processes:
             await process.hear(Ready, READY_SECONDS)
         yield Clients(*processes)
         nursery.cancel_scope.cancel()
-
-
-class _Process:
-    """One of them."""
-
-    def __init__(self, process: trio.Process) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._stdin = process.stdin
-        self._lines = LineReader(process.stdout.receive_some)
-
-    async def tell(self, line: Order | Told) -> None:
-        """Say something to it; one that has ended has said why."""
-        with suppress(trio.BrokenResourceError):
-            await self._stdin.send_all(msgspec.json.encode(line) + b"\n")
-
-    async def hear(self, kind: type[S], seconds: float = ANSWER_SECONDS) -> S:
-        """Return what it says next.
-
-        Raises:
-            BenchFailed: it could not do what it was to do, or says nothing.
-        """
-        with trio.move_on_after(seconds) as limit:
-            line = await self._lines.line()
-        if limit.cancelled_caught:
-            raise BenchFailed(f"a process of clients has said nothing for {seconds:g} s")
-        if line is None:
-            raise BenchFailed("a process of clients has ended without a word")
-        said: Said = msgspec.json.decode(line, type=Said)
-        if isinstance(said, Failed):
-            raise BenchFailed(said.problem)
-        if not isinstance(said, kind):
-            raise BenchFailed(f"a process of clients said {type(said).__name__}")
-        return said
-
-
-async def _run(
-    order: Order, *, task_status: trio.TaskStatus[_Process] = trio.TASK_STATUS_IGNORED
-) -> None:
-    # In a session of its own: an interrupt is for the command, which ends its processes.
-    process = await trio.lowlevel.open_process(
-        [sys.executable, "-m", "ges.bench.ges22.worker"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
-    try:
-        found = _Process(process)
-        await found.tell(order)
-        task_status.started(found)
-        await process.wait()
-    finally:
-        if process.poll() is None:
-            process.kill()
-        with trio.CancelScope(shield=True):
-            await process.wait()

@@ -15,7 +15,7 @@ from ges.bench.ges22.overlay import running, settled
 from ges.bench.ges22.plan import FLAT_OUT, MOST_RATE, SATURATION_BYTES, Cell
 from ges.bench.ges22.topology import MEASURED, PUBLISHER, Topology
 from ges.bench.load import Attach
-from ges.errors import BenchFailed
+from ges.errors import BenchFailed, ProcessFailed
 
 WARM = Cell(100, SATURATION_BYTES, 20.0)  #: played first, and counted nowhere
 LOOKS = 10  #: at the hops, which are to be as the paper states them
@@ -44,7 +44,8 @@ async def measure(
         say: told how far it is, a line each.
 
     Raises:
-        BenchFailed: something is not as planned, or a process ended.
+        BenchFailed: something is not as planned, or a process of clients ended.
+        ProcessFailed: a broker ended.
     """
     try:
         with tempfile.TemporaryDirectory(prefix="chordal-ges22-") as folder:
@@ -56,7 +57,7 @@ async def measure(
                 async with attached(brokers, topology) as clients:
                     return await _play(topology, conditions, clients, cells, seconds, say)
     except BaseExceptionGroup as group:  # of the nurseries: the first that failed says why
-        failed, _ = group.split(BenchFailed)
+        failed, _ = group.split((BenchFailed, ProcessFailed))
         if failed is None:
             raise
         found: BaseException = failed

@@ -38,10 +38,6 @@ class Order(msgspec.Struct, frozen=True):
     places: tuple[Place, ...]
 
 
-class Ready(msgspec.Struct, frozen=True, tag=True):
-    """All clients are attached, and all subscriptions are active."""
-
-
 class Begin(msgspec.Struct, frozen=True, tag=True):
     """Forget what has come; events of this cell are published next."""
 
@@ -83,11 +79,5 @@ class Counted(msgspec.Struct, frozen=True, tag=True):
     expected: int
 
 
-class Failed(msgspec.Struct, frozen=True, tag=True):
-    """A process could not do it."""
-
-    problem: str
-
-
 Told = Begin | Publish | End
-Said = Ready | Published | Samples | Counted | Failed
+Said = Published | Samples | Counted

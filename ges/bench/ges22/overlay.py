@@ -7,30 +7,25 @@ planned.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 import trio
 
 from ges.bench.ges22.topology import BROKERS, PUBLISHER, UNITS, Topology, named_by, unit_of
 from ges.client import connect
 from ges.errors import BenchFailed
+from ges.operations.local_brokers import local_brokers
 from ges.wire.status import Status
 from overlay.errors import ChordalError
 from overlay.net.free_ports import LOOPBACK, free_ports
 
 AT_ONCE = 4  #: brokers that start at one time: there are few processors
-START_SECONDS = 90.0  #: for all processes to be on the ring
 SETTLE_SECONDS = 120.0  #: and for units and links to be as planned
 LOOK_SECONDS = 1.0
 ASK_SECONDS = 10.0
-TAIL_BYTES = 1000
 
 #: In which the brokers start: the publisher's first, which the others join by.
 ORDER = (PUBLISHER, *(number for number in BROKERS if number != PUBLISHER))
@@ -43,97 +38,48 @@ class Broker:
     number: int
     uid: str
     url: str
-    process: trio.Process
-
-
-class _Ready(msgspec.Struct, frozen=True):
-    """What ``chordal serve`` prints when it has joined."""
-
-    uid: str
-    url: str
 
 
 @asynccontextmanager
 async def running(topology: Topology, folder: Path) -> AsyncIterator[Mapping[int, Broker]]:
     """Keep the brokers of a topology for the length of the block; by number.
 
-    ``folder``: where what they write to standard error is kept, a file each.
+    ``folder``: where what they log is kept, a file each.
 
     Raises:
-        BenchFailed: one did not start, or ended.
+        ProcessFailed: one did not start in time, or ended.
     """
-    urls = {
-        number: f"chordal://{LOOPBACK}:{port}"
-        for number, port in zip(ORDER, free_ports(len(ORDER)), strict=True)
-    }
+    ports = dict(zip(ORDER, free_ports(len(ORDER)), strict=True))
+    urls = {number: f"chordal://{LOOPBACK}:{port}" for number, port in ports.items()}
     named = named_by(topology.links, ORDER)
     brokers: dict[int, Broker] = {}
-    limit = trio.CapacityLimiter(AT_ONCE)
-
-    async def start(number: int) -> None:
-        links = ",".join(urls[other] for other in named[number])
-        options = (
-            *("--listen", urls[number].removeprefix("chordal://"), "--name", f"broker-{number}"),
-            *("--unit", unit_of(number), "--events-over", "declared", "--log-level", "warning"),
-            *("--link-costs", "levels"),  # by the paper's costs alone
-            *(("--event-links", links) if links else ()),
-            *(("--join", urls[PUBLISHER]) if number != PUBLISHER else ()),
-        )
-        async with limit:
-            brokers[number] = await nursery.start(_serve, number, options, folder)
-
-    async with trio.open_nursery() as nursery:
-        try:
-            with trio.fail_after(START_SECONDS):
-                await start(PUBLISHER)
-                async with trio.open_nursery() as starting:
-                    for number in ORDER[1:]:
-                        starting.start_soon(start, number)
-        except trio.TooSlowError:
-            missing = ", ".join(str(n) for n in ORDER if n not in brokers)
-            raise BenchFailed(
-                f"brokers {missing} are not on the ring after {START_SECONDS:g} s: the machine is "
-                "too busy for 22 of them"
-            ) from None
+    async with local_brokers(folder) as local:
+        for together in (ORDER[:1], *_batches(ORDER[1:])):
+            started = [
+                local.start(
+                    ports[number],
+                    *_options(number, [urls[other] for other in named[number]], urls[PUBLISHER]),
+                    name=f"broker-{number}",
+                )
+                for number in together
+            ]
+            for number, broker in zip(together, started, strict=True):
+                ready = await broker.joined()
+                brokers[number] = Broker(number, ready.uid, ready.url)
         yield brokers
-        nursery.cancel_scope.cancel()
 
 
-async def _serve(
-    number: int,
-    options: tuple[str, ...],
-    folder: Path,
-    *,
-    task_status: trio.TaskStatus[Broker],
-) -> None:
-    # Settings meant for the user's own brokers must not reach these.
-    own = {k: v for k, v in os.environ.items() if not k.startswith("CHORDAL_")}
-    with (folder / f"broker-{number}.log").open("wb+") as errors:
-        process = await trio.lowlevel.open_process(
-            [sys.executable, "-m", "ges.cli.main", "serve", *options],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            env=own,
-            start_new_session=True,  # an interrupt is for the command, which ends them
-        )
-        assert process.stdout is not None
-        try:
-            line = b""
-            while not line.endswith(b"\n") and (chunk := await process.stdout.receive_some()):
-                line += chunk
-            if line.endswith(b"\n"):
-                ready = msgspec.json.decode(line, type=_Ready)
-                task_status.started(Broker(number, ready.uid, ready.url, process))
-            code = await process.wait()
-            errors.seek(max(0, errors.seek(0, os.SEEK_END) - TAIL_BYTES))
-            words = errors.read().decode(errors="replace").strip() or "without a word"
-            raise BenchFailed(f"broker {number} has ended with exit code {code}: {words}")
-        finally:
-            if process.poll() is None:
-                process.kill()
-            with trio.CancelScope(shield=True):
-                await process.wait()
+def _batches(numbers: tuple[int, ...]) -> list[tuple[int, ...]]:
+    return [numbers[at : at + AT_ONCE] for at in range(0, len(numbers), AT_ONCE)]
+
+
+def _options(number: int, links: list[str], first: str) -> tuple[str, ...]:
+    return (
+        *("--name", f"broker-{number}", "--unit", unit_of(number), "--log-level", "warning"),
+        *("--events-over", "declared", "--link-costs", "levels"),  # by the paper's costs alone
+        *(("--event-links", ",".join(links)) if links else ()),
+        *(("--join", first) if number != PUBLISHER else ()),
+    )
 
 
 async def settled(brokers: Mapping[int, Broker], topology: Topology) -> None:

@@ -1,12 +1,7 @@
-"""One process of clients: ``python -m ges.bench.ges22.worker``, with its order on the first line.
-
-It ends at the end of its standard input, whatever it does: so it does not outlive the experiment.
-"""
+"""One process of clients, ``python -m ges.bench.ges22.worker``: its order is the first line."""
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,12 +14,10 @@ from ges.bench.ges22.orders import (
     Begin,
     Counted,
     End,
-    Failed,
     Order,
     Place,
     Publish,
     Published,
-    Ready,
     Role,
     Said,
     Samples,
@@ -32,10 +25,9 @@ from ges.bench.ges22.orders import (
 )
 from ges.bench.ges22.plan import FLAT_OUT, MATCHES, Cell, topic, topic_filter
 from ges.bench.ges22.samples import Taken
-from ges.bench.worker import LineReader
+from ges.bench.workers import LineReader, Ready, say, work
 from ges.client import Client, Subscription, connect
 from ges.errors import BenchFailed
-from overlay.errors import ChordalError
 
 ATTACH_SECONDS = 20.0
 ACTIVE_SECONDS = 60.0
@@ -100,39 +92,30 @@ class Subscribers:
 
 def main() -> None:
     """Do what the first line of standard input asks for."""
-    try:
-        trio.run(_work)
-    except* ChordalError as group:
-        found: BaseException = group
-        while isinstance(found, BaseExceptionGroup):
-            found = found.exceptions[0]
-        _say(Failed(str(found)))
-        sys.exit(1)
+    work(_work)
 
 
-async def _work() -> None:
-    async with trio.lowlevel.FdStream(os.dup(sys.stdin.fileno())) as stream:
-        lines = LineReader(stream.receive_some)
-        order = msgspec.json.decode(await lines.line() or b"", type=Order)
-        if order.role is Role.PUBLISH:
-            async with _attached(order.places[0]) as client:
-                _say(Ready())
-                while (line := await lines.line()) is not None:
-                    told: Told = msgspec.json.decode(line, type=Told)
-                    if isinstance(told, Publish):
-                        _say(await _publish(client, told.cell, told.seconds))
-            return
-        async with AsyncExitStack() as stack, trio.open_nursery() as nursery:
-            subscribers = await _subscribe(order, stack, nursery)
-            _say(Ready())
+async def _work(lines: LineReader) -> None:
+    order = msgspec.json.decode(await lines.line() or b"", type=Order)
+    if order.role is Role.PUBLISH:
+        async with _attached(order.places[0]) as client:
+            say(Ready())
             while (line := await lines.line()) is not None:
-                told = msgspec.json.decode(line, type=Told)
-                if isinstance(told, Begin):
-                    subscribers.begin(told.cell)
-                    _say(Ready())
-                elif isinstance(told, End):
-                    _say(await subscribers.end(told, order.role))
-            nursery.cancel_scope.cancel()
+                told: Told = msgspec.json.decode(line, type=Told)
+                if isinstance(told, Publish):
+                    say(await _publish(client, told.cell, told.seconds))
+        return
+    async with AsyncExitStack() as stack, trio.open_nursery() as nursery:
+        subscribers = await _subscribe(order, stack, nursery)
+        say(Ready())
+        while (line := await lines.line()) is not None:
+            told = msgspec.json.decode(line, type=Told)
+            if isinstance(told, Begin):
+                subscribers.begin(told.cell)
+                say(Ready())
+            elif isinstance(told, End):
+                say(await subscribers.end(told, order.role))
+        nursery.cancel_scope.cancel()
 
 
 async def _subscribe(order: Order, stack: AsyncExitStack, nursery: trio.Nursery) -> Subscribers:
@@ -190,11 +173,6 @@ async def _attached(place: Place) -> AsyncIterator[Client]:
         place.url, timeout=ATTACH_SECONDS, reattach=False, on_waiting=lambda _: None
     ) as client:
         yield client
-
-
-def _say(said: Said) -> None:
-    sys.stdout.buffer.write(msgspec.json.encode(said) + b"\n")
-    sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ import sys
 
 import pytest
 
-from benchmarks.stage.processes import COMMAND, REPOSITORY
+from benchmarks.stage.processes import REPOSITORY
 from ges.cli import main
+from ges.operations.local_brokers import COMMAND
 
 HEAVY = ("trio", "cryptography", "rich", "msgspec", "sims.cli", "spark.cli")
 

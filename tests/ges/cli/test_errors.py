@@ -33,7 +33,7 @@ def errors() -> set[type[ChordalError]]:
     for name in PACKAGES:
         package = importlib.import_module(name)
         for found in pkgutil.walk_packages(package.__path__, f"{name}."):
-            if "error" in found.name or found.name == "ges.demo.processes":
+            if "error" in found.name:
                 importlib.import_module(found.name)
     return {each for each in subclasses(ChordalError) if each.__module__.split(".")[0] in PACKAGES}
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import msgspec
 import pytest
 import structlog
 
-from ges.admin.metrics import exposition, odd_counters
 from ges.cli import logs, sub
+from ges.cli.connection import Connection
 from ges.cli.main import run
+from ges.operations.metrics import families_of, odd_counters, text_of
 from ges.operations.walk import Walk
 from ges.wire.delivered import Event
 from ges.wire.status import Status
@@ -42,7 +42,7 @@ def status(monkeypatch: pytest.MonkeyPatch) -> Status:
     """What the broker asked says of itself."""
     found = evil_status()
 
-    async def ask(broker: str, identity: Path | None, overlay: str, timeout: float) -> Status:
+    async def ask(connection: Connection) -> Status:
         return found
 
     async def walk_ring(*_: object, **__: object) -> Walk:
@@ -77,7 +77,7 @@ def test_a_status_shows_it_escaped(status: Status, capsys: pytest.CaptureFixture
 def test_a_name_that_is_none_becomes_no_metric(
     status: Status, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = exposition(status)
+    text = text_of(status.uid, families_of(status))
     assert "chordal_good_total" in text
     assert "forged" not in text
     assert odd_counters(status) == [EVIL]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import msgspec
 import pytest
 
+from ges.cli.connection import Connection
 from ges.cli.main import run
 from ges.wire.status import LevelStatus, LossStatus, Status
 from overlay.ids import LinkClass
@@ -17,7 +17,7 @@ NORMAL, EXPRESS = LinkClass.NORMAL, LinkClass.EXPRESS
 
 
 def columns(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], at: Status) -> str:
-    async def ask(broker: str, identity: Path | None, overlay: str, timeout: float) -> Status:
+    async def ask(connection: Connection) -> Status:
         return at
 
     monkeypatch.setattr("ges.cli.status.ask", ask)
@@ -56,7 +56,7 @@ def test_the_names_of_its_units_stand_there_if_there_are_any(
 ) -> None:
     at = msgspec.structs.replace(broker("a" * 32), unit=unit, unit_wanted=wanted)
 
-    async def ask(broker: str, identity: Path | None, overlay: str, timeout: float) -> Status:
+    async def ask(connection: Connection) -> Status:
         return at
 
     monkeypatch.setattr("ges.cli.status.ask", ask)
@@ -72,7 +72,7 @@ def test_their_values_stand_beside_their_links(
     express = msgspec.structs.replace(at.links[1], late=3, dropped=5, capacity=25_000_000)
     at = msgspec.structs.replace(at, links=(at.links[0], express))
 
-    async def ask(broker: str, identity: Path | None, overlay: str, timeout: float) -> Status:
+    async def ask(connection: Connection) -> Status:
         return at
 
     monkeypatch.setattr("ges.cli.status.ask", ask)
@@ -106,7 +106,7 @@ def test_a_status_says_where_a_broker_is_in_the_units(
 ) -> None:
     at = msgspec.structs.replace(broker("a" * 32), **units)
 
-    async def ask(broker: str, identity: Path | None, overlay: str, timeout: float) -> Status:
+    async def ask(connection: Connection) -> Status:
         return at
 
     monkeypatch.setattr("ges.cli.status.ask", ask)
@@ -124,7 +124,7 @@ def test_a_status_shows_lost_connections_and_what_is_cut_off(
         levels=(LevelStatus(1, 1, {"partition": 1}), LevelStatus(2, 0, {})),
     )
 
-    async def ask(broker: str, identity: Path | None, overlay: str, timeout: float) -> Status:
+    async def ask(connection: Connection) -> Status:
         return at
 
     monkeypatch.setattr("ges.cli.status.ask", ask)

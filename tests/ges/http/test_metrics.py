@@ -21,7 +21,7 @@ from tests.ges.http.admin import admin_of, get
 
 ROOT = Path(__file__).parents[3]
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-LABELS = {"broker", "peer", "class", "reason", "verdict", "level", "kind", "le"}
+LABELS = {"broker", "what", "peer", "class", "reason", "verdict", "level", "kind", "le"}
 
 
 async def families(brokers: Brokers, accept: str = OPENMETRICS) -> tuple[str, list[Metric]]:

@@ -13,12 +13,12 @@ from benchmarks.campaigns.attacks import peer_hello
 from benchmarks.stage.brokers import Brokers, attach
 from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
-from ges.admin.metrics import exposition
 from ges.broker import Broker, BrokerConfig
 from ges.broker.memory_budget import MIN_BYTES
 from ges.broker.memory_pools import FLOWS_SHARE, PORTION
 from ges.client import keepalive
 from ges.delivery.subscriber import Subscriber
+from ges.operations.metrics import families_of, text_of
 from ges.wire.asked import Ask
 from ges.wire.broker_messages import SecureState
 from ges.wire.client_messages import Subscribe, Subscribed
@@ -227,7 +227,7 @@ async def test_the_status_and_the_metrics_say_what_is_held(brokers: Brokers) -> 
     assert status.memory.budget == MIN_BYTES
     assert status.memory.limit < MIN_BYTES
     assert status.memory.held["clients"] > 0
-    text = exposition(status)
+    text = text_of(status.uid, families_of(status))
     assert f'chordal_memory_budget_bytes{{broker="{status.uid}"}} {MIN_BYTES}' in text
     assert f'chordal_memory_held_bytes{{broker="{status.uid}",what="clients"}}' in text
 

@@ -1,32 +1,27 @@
-"""``chordal unit join``: let a whole unit join another one."""
+"""``chordal units join``: let a whole unit join another one."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import lru_cache
-from pathlib import Path
 
 import click
 
+from ges.cli.connection import Connection, tell_waiting
 from ges.cli.durations import NumberRange
 from ges.cli.options import (
     client_options,
     json_option,
     run_async,
     tell,
-    tell_waiting,
     token_option,
 )
 from ges.units.unit_names import LEVEL_NAMES
 from overlay.wording import counted
 
 
-@click.group()
-def unit() -> None:
-    """Change units of the overlay."""
-
-
-@unit.command()
+@click.command()
 @click.argument("unit", metavar="UNIT")
 @click.option(
     "--into",
@@ -50,15 +45,11 @@ def join(
     into: str,
     wait: float,
     as_json: bool,
-    token: str | None,
-    broker: str,
-    identity: Path | None,
-    overlay: str,
-    timeout: float,
+    connection: Connection,
 ) -> None:
     """Let a whole UNIT, a cluster or a super-cluster, join another CONTEXT of this overlay.
 
-    Both are given by address or name, as 'chordal units' shows them: chordal unit join eu/fra
+    Both are given by address or name, as 'chordal units' shows them: chordal units join eu/fra
     --into us, or 0.1 --into 1. Its brokers move one after the other to another part of the ring.
     Only the number of the unit itself is new in their addresses: what is in it, its slots and names
     stay. Clients stay attached, and events come on. Exit code 0 says that all of it is there, and
@@ -66,11 +57,9 @@ def join(
     ["units"] in a rule of the unit's steward.
     """
     from ges.operations import unit_joining
-    from ges.operations.attached import Operator
 
-    once = lru_cache(tell_waiting)
-    operator = Operator(broker, identity, overlay, timeout, token, once)
-    joined = run_async(unit_joining.join, operator, unit, into, wait)
+    once = replace(connection, on_waiting=lru_cache(tell_waiting))
+    joined = run_async(unit_joining.join, once.operator, unit, into, wait)
     before, after = joined.before, joined.after
     if as_json:
         made = {
