@@ -14,6 +14,8 @@ from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
 from benchmarks.stage.forked import CAN_FORK, Stem
+from tests.helpers import formed
+from tests.helpers.budget import Budget
 
 if sys.dont_write_bytecode:
     # Each worker, and each of the hundreds of processes that tests start, would compile all that
@@ -29,6 +31,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # A machine that is busy makes examples slow, not wrong.
 settings.register_profile("chordal", deadline=None)
 settings.load_profile("chordal")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(Budget(config), "budget")
+    config.pluginmanager.register(formed, "formed")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -101,8 +101,10 @@ def test_in_an_overlay_of_one_cluster_the_system_alone_is_told() -> None:
 
 
 @pytest.mark.parametrize("is_covered", [False, True])
-def test_one_that_is_covered_is_active_everywhere_at_once(is_covered: bool) -> None:
-    service = Service.of_clusters(9, 3)
+@pytest.mark.formed(Service.of_clusters, 9, 3)
+def test_one_that_is_covered_is_active_everywhere_at_once(
+    service: Service, is_covered: bool
+) -> None:
     uid = service.uids[4]
     if is_covered:
         subscribed(service, uid, "a/#")
