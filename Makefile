@@ -31,7 +31,7 @@ test: $(READY) ## Run the tests
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not soak'
 
 soak: $(READY) ## Run the long tests
-	$(BIN)/python -m pytest -m soak
+	$(BIN)/python -m pytest -m 'soak or hypothesis' --hypothesis-profile soak
 
 live-soak: $(READY) ## Kill, freeze and cut off real brokers for three minutes, and measure
 	$(BIN)/python -m benchmarks.campaigns.live --load

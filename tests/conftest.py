@@ -16,6 +16,7 @@ from xdist.scheduler import LoadScopeScheduling
 from benchmarks.stage.forked import CAN_FORK, Stem
 from tests.helpers import formed
 from tests.helpers.budget import Budget
+from tests.helpers.examples import PROFILES
 
 if sys.dont_write_bytecode:
     # Each worker, and each of the hundreds of processes that tests start, would compile all that
@@ -29,7 +30,8 @@ if sys.dont_write_bytecode:
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A machine that is busy makes examples slow, not wrong.
-settings.register_profile("chordal", deadline=None)
+for profile, count in PROFILES.items():
+    settings.register_profile(profile, deadline=None, max_examples=count)
 settings.load_profile("chordal")
 
 

@@ -9,7 +9,7 @@ Benches: one part, and the test plays everybody else
     links put together by hand), ``overlays`` (simulated ones of several clusters, with clients).
 Runs
     ``formed`` (overlays that have formed, and are forked for each test), ``budget`` (what each test
-    computes).
+    computes), ``examples`` (how many Hypothesis tries).
 Values
     ``linear_filters`` (the rules of matching, one filter after the other), ``packed`` (event
     frames), ``runs`` (of events), ``rows`` (of the trace), ``drawn_ring`` (what the live page
