@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -60,20 +61,50 @@ def stem() -> Iterator[Stem | None]:
     found.end()
 
 
-#: Tests that share what takes long to make: a JVM, or an overlay of three levels.
-TOGETHER = (
-    "tests/spark/",
-    "tests/sims/whole/test_groups_of_all.py",
-    "tests/sims/whole/test_named_clients.py",
-    "tests/sims/whole/test_realms.py",
-)
+#: Tests that share what takes long to make, a JVM or an overlay; and what they share.
+TOGETHER = {
+    "tests/spark/": "a JVM",
+    "tests/ges/units/test_moving_units.py": "thirteen brokers with names",
+    "tests/sims/whole/test_activity_levels.py": "clusters",
+    "tests/sims/whole/test_groups_of_all.py": "clusters",
+    "tests/sims/whole/test_levels.py": "clusters",
+    "tests/sims/whole/test_lost_gateways.py": "clusters",
+    "tests/sims/whole/test_named_clients.py": "clusters",
+    "tests/sims/whole/test_realms.py": "clusters",
+    "tests/sims/whole/test_secure_units.py": "clusters",
+}
+FIRST = 60  #: so many of the longest are given out before the others
+
+
+class Longest(OrderedDict[str, dict[str, bool]]):
+    """A queue of tests, by what they share; those that lasted longest go first."""
+
+    def __init__(self, first: list[str]) -> None:
+        super().__init__()
+        self._first = first
+
+    def popitem(self, last: bool = True) -> tuple[str, dict[str, bool]]:
+        while self._first:
+            if (scope := self._first.pop(0)) in self:
+                return scope, self.pop(scope)
+        return super().popitem(last)
 
 
 class Together(LoadScopeScheduling):  # type: ignore[misc]
-    """Gives tests that share something to one worker, and others one by one."""
+    """Gives tests that share something to one worker, others one by one, and the longest first.
+
+    A long test that is begun last would keep one worker busy, and the others would wait for it.
+    """
+
+    def __init__(self, config: pytest.Config, log: Any) -> None:  # noqa: ANN401 - xdist's own
+        super().__init__(config, log)
+        lasted: Counter[str] = Counter()
+        for nodeid, seconds in config.pluginmanager.get_plugin("budget").lasted.items():
+            lasted[self._split_scope(nodeid)] += seconds
+        self.workqueue = Longest([scope for scope, _ in lasted.most_common(FIRST)])
 
     def _split_scope(self, nodeid: str) -> str:
-        return next((shared for shared in TOGETHER if nodeid.startswith(shared)), nodeid)
+        return next((TOGETHER[begins] for begins in TOGETHER if nodeid.startswith(begins)), nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -16,8 +16,8 @@ BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 
 def _once(story: Story) -> object:
     """Stories of whole brokers are played by ``tests/sims/whole`` as well."""
-    brokers = ("event", "frames", "survivors", "unit")
-    is_of_brokers = story.__module__.rpartition(".")[2].startswith(brokers)
+    names = story.__name__, story.__module__.rpartition(".")[2]
+    is_of_brokers = any(name.startswith(("event", "frames", "survivors", "unit")) for name in names)
     return pytest.param(story, id=story.__name__, marks=[pytest.mark.soak] * is_of_brokers)
 
 
