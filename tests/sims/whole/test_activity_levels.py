@@ -57,8 +57,8 @@ def subscribed(service: Service, uid: str, topic: str) -> tuple[SimulatedClient,
     return client, reader
 
 
-def test_what_is_published_in_a_unit_comes_once_it_is_active_there() -> None:
-    service = Service.of_clusters(12, 3)
+@pytest.mark.formed(Service.of_clusters, 12, 3)
+def test_what_is_published_in_a_unit_comes_once_it_is_active_there(service: Service) -> None:
     places = {uid: (*units_of(service, 0)[uid],) for uid in service.alive}
     clusters: dict[tuple[int, ...], list[str]] = {}
     for uid, place in places.items():
