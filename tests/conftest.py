@@ -99,7 +99,9 @@ class Together(LoadScopeScheduling):  # type: ignore[misc]
     def __init__(self, config: pytest.Config, log: Any) -> None:  # noqa: ANN401 - xdist's own
         super().__init__(config, log)
         lasted: Counter[str] = Counter()
-        for nodeid, seconds in config.pluginmanager.get_plugin("budget").lasted.items():
+        budget = config.pluginmanager.get_plugin("budget")
+        assert isinstance(budget, Budget)
+        for nodeid, seconds in budget.lasted.items():
             lasted[self._split_scope(nodeid)] += seconds
         self.workqueue = Longest([scope for scope, _ in lasted.most_common(FIRST)])
 

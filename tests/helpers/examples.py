@@ -9,4 +9,5 @@ PROFILES = {"chordal": 25, "soak": 100}  #: examples of a test that does not say
 
 def examples(count: int) -> int:
     """Return how many of ``count`` examples a test tries now."""
-    return count * settings.default.max_examples // PROFILES["soak"]
+    profile = settings.get_current_profile_name()
+    return count * PROFILES[profile] // PROFILES["soak"]
