@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections import Counter, OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -98,12 +98,12 @@ class Together(LoadScopeScheduling):  # type: ignore[misc]
 
     def __init__(self, config: pytest.Config, log: Any) -> None:  # noqa: ANN401 - xdist's own
         super().__init__(config, log)
-        lasted: Counter[str] = Counter()
+        lasted: defaultdict[str, float] = defaultdict(float)
         budget = config.pluginmanager.get_plugin("budget")
         assert isinstance(budget, Budget)
         for nodeid, seconds in budget.lasted.items():
             lasted[self._split_scope(nodeid)] += seconds
-        self.workqueue = Longest([scope for scope, _ in lasted.most_common(FIRST)])
+        self.workqueue = Longest(sorted(lasted, key=lambda scope: -lasted[scope])[:FIRST])
 
     def _split_scope(self, nodeid: str) -> str:
         return next((TOGETHER[begins] for begins in TOGETHER if nodeid.startswith(begins)), nodeid)

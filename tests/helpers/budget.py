@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic  # tests put others in its place
 
+import msgspec
 import pytest
 
 from tests.helpers import formed
@@ -89,7 +90,10 @@ class Budget:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take what has come with a report."""
-        for used, lasted in (told for name, told in report.user_properties if name == "took"):
+        for name, took in report.user_properties:
+            if name != "took":
+                continue
+            used, lasted = msgspec.convert(took, tuple[float, float])
             self._used[report.nodeid] = used, lasted
             with_processes = {"live", "spark"} & report.keywords.keys()
             if used > BUSY * (PROCESSES_S if with_processes else TOO_MUCH_S):

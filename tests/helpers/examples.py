@@ -9,5 +9,4 @@ PROFILES = {"chordal": 25, "soak": 100}  #: examples of a test that does not say
 
 def examples(count: int) -> int:
     """Return how many of ``count`` examples a test tries now."""
-    profile = settings.get_current_profile_name()
-    return count * PROFILES[profile] // PROFILES["soak"]
+    return count * settings().max_examples // PROFILES["soak"]

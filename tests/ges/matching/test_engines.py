@@ -30,7 +30,7 @@ changes = st.tuples(filters, members, st.booleans())
 def test_more_than_ten_thousand_pairs_of_filter_and_topic() -> None:
     tried = 0
 
-    @settings(max_examples=examples(150), database=None)
+    @settings(max_examples=150, database=None)
     @given(st.lists(filters, min_size=15, max_size=25), st.lists(topics, min_size=8, max_size=8))
     def compare(texts: list[str], asked: list[str]) -> None:
         nonlocal tried
