@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Many tests wait for processes and for times to pass: more workers than cores keep the cores busy.
-JOBS ?= 3
+JOBS ?= 4
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-quick test soak live-soak bench bench-links mutants docs lint format types check clean
@@ -31,7 +31,7 @@ test: $(READY) ## Run the tests
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not soak'
 
 soak: $(READY) ## Run the long tests
-	$(BIN)/python -m pytest -m soak
+	$(BIN)/python -m pytest -m 'soak or hypothesis' --hypothesis-profile soak
 
 live-soak: $(READY) ## Kill, freeze and cut off real brokers for three minutes, and measure
 	$(BIN)/python -m benchmarks.campaigns.live --load

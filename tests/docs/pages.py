@@ -6,6 +6,7 @@ anything. A comment above a block says what is other about it::
 
     <!-- not run: why -->       it cannot be run here
     <!-- fails: 1 -->           it ends with that exit code
+    <!-- asks: why -->          it only asks, and is run again until it prints what follows
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ _FENCE = re.compile(
 _PORTS = re.compile(r"\b(94\d\d|95\d\d)\b")
 _NOT_RUN = re.compile(r"not run: \S.{10,}")
 _FAILS = re.compile(r"fails: (\d+)")
+_ASKS = re.compile(r"asks: \S.{10,}")
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Block:
     body: str
     is_run: bool = True
     code: int = 0  #: the exit code it is to have
+    asks: bool = False  #: it changes nothing, so it may be run again
 
 
 def blocks(page: Path) -> Iterator[Block]:
@@ -51,8 +54,10 @@ def blocks(page: Path) -> Iterator[Block]:
         mark = found["mark"] or ""
         is_run = not mark.startswith("not run")
         fails = _FAILS.fullmatch(mark)
-        assert not mark or fails or _NOT_RUN.fullmatch(mark), f"{where}: {mark!r} is no mark"
-        yield Block(line, kind, name, found["body"], is_run, int(fails[1]) if fails else 0)
+        asks = bool(_ASKS.fullmatch(mark))
+        is_known = not mark or fails or asks or _NOT_RUN.fullmatch(mark)
+        assert is_known, f"{where}: {mark!r} is no mark"
+        yield Block(line, kind, name, found["body"], is_run, int(fails[1]) if fails else 0, asks)
 
 
 def ports_in(page: Path) -> list[int]:

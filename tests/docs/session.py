@@ -77,10 +77,21 @@ class Session:
         assert self._is_done(), f"{text} failed:\n{self.output}"
         assert self._done.read_text().split()[1] == str(code), self.output
 
-    def sees(self, text: str) -> None:
-        """Wait until the latest block, or what it has started, has printed a text."""
+    def sees(self, text: str, asked: str = "") -> None:
+        """Wait until the latest block, or what it has started, has printed a text.
+
+        ``asked``: the block, if it is to be run again until then.
+        """
         wanted = pattern(text)
-        eventually(lambda: wanted.search(self.output), SEEN_SECONDS, f"{text!r} in {self.output!r}")
+
+        def is_seen() -> bool:
+            if found := wanted.search(self.output):
+                return bool(found)
+            if asked:
+                self.run(asked)
+            return False
+
+        eventually(is_seen, SEEN_SECONDS, f"{text!r} in {self.output!r}")
 
     def _is_done(self) -> bool:
         return self._done.exists() and self._done.read_text().startswith(f"{self._count} ")

@@ -24,15 +24,17 @@ def follow(page: Path, folder: Path) -> None:
     named = ports_in(page)
     ports = dict(zip(named, free_ports(len(named)) if named else (), strict=True))
     folder.mkdir()
+    asked = ""
     with session(folder) as shell:
         for block in blocks(page):
             text = moved(block.body, ports)
             if not block.is_run:
                 continue
             if block.kind == "text":
-                shell.sees(text)
+                shell.sees(text, asked)
             elif block.kind == "sh":
                 shell.run(text, block.code)
+                asked = text if block.asks else ""
             else:
                 (folder / block.name).write_text(text)
 

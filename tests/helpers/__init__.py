@@ -7,6 +7,9 @@ Benches: one part, and the test plays everybody else
     ``named_ring`` (the same, with names of units), ``moving_units`` (and one unit joins another),
     ``spread_net`` (brokers that do nothing but tell each other things), ``clusters`` (members and
     links put together by hand), ``overlays`` (simulated ones of several clusters, with clients).
+Runs
+    ``formed`` (overlays that have formed, and are forked for each test), ``budget`` (what each test
+    computes), ``examples`` (how many Hypothesis tries).
 Values
     ``linear_filters`` (the rules of matching, one filter after the other), ``packed`` (event
     frames), ``runs`` (of events), ``rows`` (of the trace), ``drawn_ring`` (what the live page

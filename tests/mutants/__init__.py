@@ -4,10 +4,11 @@ A mutant replaces a method of a class in ``ring`` or ``ges``. Where that method 
 longer has what the mutant touches, applying or running it raises :class:`~.mutant.OutOfDate`: a
 mutant that breaks nothing would count as proof of nothing.
 
-``python -m tests.mutants`` plays stories against all of them.
+``python -m tests.mutants`` plays stories against all of them; with ``--by`` it runs tests.
 
 Playing
-    ``__main__`` (the command), ``hunt`` (who notices), ``mutant`` (what one is), ``test_mutants``.
+    ``__main__`` (the command), ``hunt`` (who notices), ``by`` (which files of
+    tests notice), ``mutant`` (what one is), ``test_mutants``.
 Broken rules, by what they are about
     ``pointers``, ``joins``, ``suspicion``, ``deaths``, ``links``, ``chords``, ``merge``,
     ``records``; of the event service ``events``, ``frames`` (that are read too late), ``levels``:

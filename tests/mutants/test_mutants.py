@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from overlay.machine import Closed
@@ -9,6 +11,7 @@ from ring.node import RingNode
 from sims.stories.stories import STORIES, Story
 from tests.mutants import MUTANTS, Mutant, OutOfDate, hunt
 from tests.mutants.__main__ import main
+from tests.mutants.by import files_of, matrix
 from tests.mutants.hunt import catch, judge
 
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
@@ -16,8 +19,8 @@ BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 
 def _once(story: Story) -> object:
     """Stories of whole brokers are played by ``tests/sims/whole`` as well."""
-    brokers = ("event", "frames", "survivors", "unit")
-    is_of_brokers = story.__module__.rpartition(".")[2].startswith(brokers)
+    names = story.__name__, story.__module__.rpartition(".")[2]
+    is_of_brokers = any(name.startswith(("event", "frames", "survivors", "unit")) for name in names)
     return pytest.param(story, id=story.__name__, marks=[pytest.mark.soak] * is_of_brokers)
 
 
@@ -43,6 +46,26 @@ def test_every_mutant_still_has_something_to_break(mutant: Mutant) -> None:
     after = [vars(owner)[attribute] for owner, attribute, _ in mutant.patches]
     assert after == before
     assert all(a is not b for a, b in zip(before, during, strict=True))
+
+
+def test_a_matrix_says_which_files_notice_what(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "from overlay.machine import Closed\ndef test_it(): assert Closed.__doc__ != 'broken'\n"
+    for name, body in (("a", text), ("b", "def test_it(): pass\n")):
+        (tmp_path / f"test_{name}.py").write_text(body)
+    made = [
+        Mutant("seen", "", False, ((Closed, "__doc__", "broken"),)),
+        Mutant("not", "", False, ()),
+    ]
+    monkeypatch.chdir(tmp_path)
+    assert matrix(made, files_of([tmp_path]))
+    assert [line.split() for line in capsys.readouterr().out.splitlines()[2:]] == [
+        ["none", ".."],
+        ["seen", "X."],
+        ["not", ".."],
+        ["noticed", "by", "none:", "not"],
+    ]
 
 
 def test_there_are_enough_of_them() -> None:

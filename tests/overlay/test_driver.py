@@ -296,6 +296,9 @@ async def test_two_that_make_their_link_anew_at_the_same_time_keep_one(
     assert (a.linked, b.linked) == (["b"], ["a"])
 
 
+CROSSINGS = 60
+
+
 async def test_calls_that_cross_leave_one_link_whatever_overtakes_what(
     overlay: Overlay, autojump_clock: MockClock
 ) -> None:
@@ -303,7 +306,7 @@ async def test_calls_that_cross_leave_one_link_whatever_overtakes_what(
     a, b = await overlay.linked()
     rng = random.Random(1)
     overlay.latency = lambda: nanos(rng.choice((0.0005, 0.005, 0.02)))
-    for crossing in range(200):
+    for crossing in range(CROSSINGS):
         for caller, called in rng.sample(((a, b), (b, a)), 2):
             caller.do(OpenLink(called.peer.url, called.peer.uid, replace=True))
             await trio.sleep(rng.choice((0, 0.002, 0.01, 0.03, 0.06)))
@@ -313,7 +316,7 @@ async def test_calls_that_cross_leave_one_link_whatever_overtakes_what(
     await trio.sleep(20)
     assert (a.cut, b.cut) == ([], [])
     assert (a.linked, b.linked) == (["b"], ["a"])
-    assert [len(station.frames) for station in (a, b)] == [200 * 20] * 2
+    assert [len(station.frames) for station in (a, b)] == [CROSSINGS * 20] * 2
 
 
 async def test_the_welcome_goes_first_though_what_came_over_the_old_link_is_acknowledged(

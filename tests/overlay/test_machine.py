@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from overlay.machine import TimerTable
+from tests.helpers.examples import examples
 
 KEYS = st.sampled_from(["a", "b", "c", "d"])
 TIMES = st.integers(0, 50)
@@ -75,7 +76,7 @@ class Timers(RuleBasedStateMachine):
 
 
 TestTimers = Timers.TestCase
-TestTimers.settings = settings(max_examples=60, stateful_step_count=40)
+TestTimers.settings = settings(max_examples=examples(60), stateful_step_count=40)
 
 
 def test_equal_deadlines_expire_in_the_order_they_were_set() -> None:

@@ -273,7 +273,9 @@ async def test_a_life_is_traced(brokers: Brokers, tmp_path: Path) -> None:
 
 
 # More than sixteen: so many at a time are promised room.
-@pytest.mark.parametrize("n", [24, pytest.param(40, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    "n", [18, pytest.param(24, marks=pytest.mark.soak), pytest.param(40, marks=pytest.mark.soak)]
+)
 async def test_all_of_many_that_come_to_a_lone_broker_at_one_moment_get_a_place(
     autojump_clock: MockClock, weather: Weather, brokers: Brokers, n: int
 ) -> None:

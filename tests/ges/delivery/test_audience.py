@@ -29,6 +29,7 @@ from overlay.ids import LinkClass, Nanos
 from overlay.shares import NOWHERE
 from overlay.wire.frames import Bytes
 from tests.helpers.clusters import realms_alone, sharing_alone
+from tests.helpers.examples import examples
 from tests.helpers.linear_filters import does_match
 
 NORMAL, SECURE, EXPRESS = LinkClass.NORMAL, LinkClass.SECURE, LinkClass.EXPRESS
@@ -117,7 +118,7 @@ steps = st.one_of(
 
 
 @pytest.mark.parametrize(("remembered", "most"), [(512, MAX_MATCHES), (4, MAX_MATCHES), (512, 2)])
-@settings(max_examples=250)
+@settings(max_examples=examples(250))
 @given(plan=st.lists(steps, max_size=60))
 def test_after_any_changes_those_get_an_event_who_want_it(
     remembered: int, most: int, plan: list[tuple[object, ...]]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ges.gateways.losses import Loss, Severity, losses
 from tests.ges.gateways.networks import Network, Pair, Place, network, node
+from tests.helpers.examples import examples
 
 HARMLESS, DEGRADED, PARTITION = Severity.HARMLESS, Severity.DEGRADED, Severity.PARTITION
 
@@ -81,7 +82,7 @@ all_places = st.lists(
 all_ends = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=11)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     all_places, st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=11), st.data()
 )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ges.matching.containment import covers, minimal, overlaps
 from ges.matching.filter_tree import FilterTree
 from ges.wire.topics import check_filter
+from tests.helpers.examples import examples
 
 #: ``z`` stands in no filter, and so for every level that none names. The empty topic is among them.
 LEVELS = ("a", "b", "", "$s", "z")
@@ -31,7 +32,7 @@ def matched(text: str) -> set[str]:
     return {topic for topic in TOPICS if tree.matches(topic)}
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(wide=filters, narrow=filters)
 @example(wide="+/#", narrow="#")
 @example(wide="a/#", narrow="a")
@@ -45,7 +46,7 @@ def test_against_every_topic(wide: str, narrow: str) -> None:
     assert overlaps(wide, narrow) == overlaps(narrow, wide) == bool(tight & broad)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(text=filters, topic=st.sampled_from(TOPICS))
 def test_a_filter_covers_the_topics_it_matches(text: str, topic: str) -> None:
     assert covers(text, topic) == (topic in matched(text))
@@ -60,7 +61,7 @@ def test_examples(wide: str, narrow: str) -> None:
     assert overlaps(wide, narrow)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.sets(filters, max_size=12))
 @example({"#", "+/#", "a"})
 @example({"+/+/b", "+/a/+", "a/+/b", "+/+/+"})

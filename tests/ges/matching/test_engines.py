@@ -12,6 +12,7 @@ from ges.matching.filter_tree import FilterTree
 from ges.matching.mask_index import MAX_MEMBERS, MaskIndex
 from ges.matching.topic_filters import TopicFilters, is_wild
 from ges.wire.topics import check_filter, check_topic
+from tests.helpers.examples import examples
 from tests.helpers.linear_filters import LinearFilters, does_match
 
 LEVELS = ["a", "b", "", "$s"]
@@ -53,7 +54,7 @@ def test_more_than_ten_thousand_pairs_of_filter_and_topic() -> None:
     assert tried > 10_000
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.one_of(changes, topics), max_size=60))
 def test_after_any_changes_all_engines_agree(steps: list[tuple[str, int, bool] | str]) -> None:
     """The masks among them, which remember what they have found."""

@@ -12,6 +12,7 @@ from ges.matching import changes as module
 from ges.matching.changes import Changes
 from ges.matching.filter_tree import filter_cost
 from ges.matching.topic_cache import TopicCache
+from tests.helpers.examples import examples
 from tests.helpers.linear_filters import does_match
 
 LIMIT = 10_000
@@ -70,7 +71,7 @@ steps = st.tuples(st.booleans(), levels, st.sampled_from(["", "/#"]))
 
 
 @pytest.mark.parametrize("most", [3, 1024])
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(steps, max_size=60))
 def test_values_are_right_however_much_changes(
     most: int, plan: list[tuple[bool, str, str]]

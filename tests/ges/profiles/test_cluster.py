@@ -24,6 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from overlay.ids import LinkClass
 from tests.ges.profiles.cluster import FILTERS, Cluster
+from tests.helpers.examples import examples
 
 UIDS = [digit * 32 for digit in "01234567"]
 PAUSES = [1, 5, 20, 100, 1000, 4000]  #: milliseconds
@@ -168,7 +169,7 @@ class Courses(RuleBasedStateMachine):
 
 TestCourses = Courses.TestCase
 TestCourses.settings = settings(
-    max_examples=20,
+    max_examples=examples(20),
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

@@ -26,6 +26,7 @@ from ges.wire.profile_messages import ProfileDelta
 from ges.wire.telling_messages import RowVersion
 from overlay.ids import LinkClass
 from tests.ges.matching.test_asks import asks
+from tests.helpers.examples import examples
 
 UID = "a" * 32
 LIFE = 7
@@ -116,7 +117,7 @@ def test_since_when_all_versions_cover_it() -> None:
     assert profile.since(ask_for("b/d")) == 2, "of two covers the earlier one"
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     steps=st.lists(st.tuples(asks | st.none(), st.integers(0, 5)), max_size=60),
     limit=st.sampled_from([2, 5, 16_384]),

@@ -15,6 +15,7 @@ from ges.wire.unit_messages import UNIT_MESSAGES
 from overlay.machine import OpenLink, Send
 from sims.world.warm import spread_evenly
 from sims.world.world import CrashMode
+from tests.helpers.examples import examples
 from tests.helpers.units_ring import UnitsRing
 
 KILL, POWER = CrashMode.KILL, CrashMode.POWER
@@ -56,7 +57,7 @@ def play(seed: int, steps: list[tuple[str, int, float]]) -> UnitsRing:
     return ring
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(0, 999), st.lists(STEP, max_size=24))
 def test_whatever_happens_at_rest_slots_are_unique_and_tables_equal(
     seed: int, steps: list[tuple[str, int, float]]

@@ -24,6 +24,8 @@ from tests.helpers.moving_units import MovingUnits
 from tests.helpers.units_ring import UnitsRing
 
 BEFORE, AFTER = "eu/fra", "us/fra"
+#: An overlay whose unit has one broker in each of its clusters.
+SMALL = pytest.mark.formed(MovingUnits, each=1)
 
 
 def small(seed: int = 1) -> MovingUnits:
@@ -55,8 +57,8 @@ def test_a_super_cluster_of_three_clusters_joins_as_a_unit() -> None:
     assert {ring.wanted[uid] for uid in moving} == {"us/fra/a", "us/fra/b", "us/fra/c"}
 
 
-def test_a_cluster_joins_another_super_cluster_and_comes_back() -> None:
-    ring = small()
+@SMALL
+def test_a_cluster_joins_another_super_cluster_and_comes_back(ring: MovingUnits) -> None:
     [uid] = ring.standing_in("eu/fra/b")
     before = ring.addresses()[uid]
     ring.begin("eu/fra/b", "eu/par")
@@ -146,9 +148,9 @@ def test_the_unit_is_whole_on_one_side_whoever_dies(victim: str, counts: tuple[i
     assert sides <= {BEFORE, AFTER}
 
 
-def test_a_row_that_is_lost_is_made_again() -> None:
+@SMALL
+def test_a_row_that_is_lost_is_made_again(ring: MovingUnits) -> None:
     """The table of a steward that took over does not have it: who has come asks for it."""
-    ring = small()
     ring.begin()
     ring.run(4)
     assert ring.settle() == AFTER
@@ -165,9 +167,9 @@ def test_a_row_that_is_lost_is_made_again() -> None:
     assert {row.number for row in contexts.table(2).rows} == {0, 1}  # type: ignore[union-attr]
 
 
-def test_who_gets_no_place_comes_back_and_nobody_else_moves() -> None:
+@SMALL
+def test_who_gets_no_place_comes_back_and_nobody_else_moves(ring: MovingUnits) -> None:
     """The brokers there refuse whoever is to stand at a given place."""
-    ring = small()
     first = ring.begin()
     ring.run(0.5)
     for uid in ring.standing_in("us"):
@@ -204,12 +206,7 @@ class Refusing:
 # Refusals
 
 
-@pytest.fixture(scope="module")
-def ring() -> MovingUnits:
-    """Return an overlay in which no unit moves."""
-    return small()
-
-
+@SMALL
 def test_a_context_in_which_the_name_is_taken_refuses(ring: MovingUnits) -> None:
     context = ring.brokers[host(ring)].units.units_above
     table = context.planners[2].held.table
@@ -226,6 +223,7 @@ def test_a_context_in_which_the_name_is_taken_refuses(ring: MovingUnits) -> None
         context.planners[2].held.put(table)
 
 
+@SMALL
 def test_a_context_that_is_full_refuses_and_says_how_many_it_has(ring: MovingUnits) -> None:
     held = ring.brokers[host(ring)].units.units_above.planners[2].held
     before = held.table
@@ -241,6 +239,7 @@ def test_a_context_that_is_full_refuses_and_says_how_many_it_has(ring: MovingUni
         held.put(before)
 
 
+@SMALL
 def test_a_gap_that_is_too_narrow_is_refused_with_its_width(ring: MovingUnits) -> None:
     first, command = joining(ring.brokers, ring.standing_in(BEFORE), ring.standing_in("us"), 2)
     ring.world.give(first, replace_brokers(command, 10**6))
@@ -254,6 +253,7 @@ def replace_brokers(command: JoinContext, brokers: int) -> JoinContext:
     return JoinContext(command.unit, command.context, command.steward, command.called, brokers)
 
 
+@SMALL
 def test_who_is_not_the_steward_refuses(ring: MovingUnits) -> None:
     _, command = joining(ring.brokers, ring.standing_in(BEFORE), ring.standing_in("us"), 2)
     other = ring.standing_in(BEFORE)[1]
@@ -263,8 +263,8 @@ def test_who_is_not_the_steward_refuses(ring: MovingUnits) -> None:
     assert "is not the steward of super-cluster 0.0; ask again" in problem
 
 
-def test_a_context_whose_steward_is_gone_does_not_answer() -> None:
-    ring = small()
+@SMALL
+def test_a_context_whose_steward_is_gone_does_not_answer(ring: MovingUnits) -> None:
     first, command = joining(ring.brokers, ring.standing_in(BEFORE), ring.standing_in("us"), 2)
     gone = replace(command.steward, peer=replace(command.steward.peer, uid="f" * 31 + "0"))
     ring.world.give(first, JoinContext(command.unit, command.context, gone, "us", 3))

@@ -23,6 +23,7 @@ from ges.units.unit_rows import (
 )
 from ges.wire.unit_messages import UnitRow, UnitTable
 from ring.geometry import RING_SIZE
+from tests.helpers.examples import examples
 
 ME = "a" * 32
 PLACE = st.integers(0, RING_SIZE - 1)
@@ -73,7 +74,7 @@ def test_a_part_of_a_context_keeps_the_units_of_each_place(context: UnitTable, s
     assert found == before
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(contexts(), st.integers(0, 2**16))
 def test_split_and_fold_leave_sound_rows_and_change_one_unit(context: UnitTable, seed: int) -> None:
     rng = random.Random(seed)

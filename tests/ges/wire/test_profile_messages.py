@@ -13,6 +13,7 @@ from ges.wire.profile_messages import (
 from overlay.errors import CodecError
 from overlay.machine import Message
 from overlay.wire.codec import FrameReader, MessageCodec
+from tests.helpers.examples import examples
 from tests.helpers.strategies import structs
 
 CODEC = MessageCodec(*PROFILE_MESSAGES)
@@ -26,7 +27,7 @@ def read(item: bytes) -> list[Message]:
 
 @pytest.mark.parametrize("kind", PROFILE_MESSAGES, ids=lambda kind: kind.__name__)
 def test_a_message_arrives_as_it_was_sent(kind: type[Message]) -> None:
-    @settings(max_examples=25)
+    @settings(max_examples=examples(25))
     @given(structs(kind))
     def arrives(message: Message) -> None:
         assert read(CODEC.encode(message)) == [message]

@@ -23,6 +23,7 @@ from overlay.wire.frames import (
 )
 from ring.wire.messages import Heartbeat, Peers
 from ring.wire.registry import RING_MESSAGES
+from tests.helpers.examples import examples
 from tests.helpers.strategies import largest, structs
 
 CODEC = MessageCodec(*RING_MESSAGES)
@@ -49,7 +50,7 @@ def cut(data: bytes, places: list[int]) -> list[bytes]:
 
 @pytest.mark.parametrize("kind", RING_MESSAGES, ids=lambda kind: kind.__name__)
 def test_a_message_arrives_as_it_was_sent(kind: type[Message]) -> None:
-    @settings(max_examples=25)
+    @settings(max_examples=examples(25))
     @given(structs(kind))
     def arrives(message: Message) -> None:
         assert read(FrameReader(), [CODEC.encode(message)]) == [message]
@@ -63,7 +64,7 @@ def test_the_largest_message_of_a_kind_fits_in_a_frame(kind: type[Message]) -> N
     assert read(FrameReader(), [CODEC.encode(message)]) == [message]
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(MESSAGES, max_size=4), st.lists(st.integers(0, 10_000), max_size=6))
 def test_it_does_not_matter_how_the_stream_is_cut(
     messages: list[Message], places: list[int]
@@ -91,13 +92,13 @@ def test_frames_can_be_taken_one_by_one() -> None:
 # What strangers send does no harm
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.binary(max_size=200), max_size=8))
 def test_garbage_is_a_codec_error_or_nothing(pieces: list[bytes]) -> None:
     survives(pieces)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(MESSAGES, st.lists(st.tuples(st.integers(0), st.integers(0, 255)), max_size=3), st.data())
 def test_a_damaged_frame_is_a_codec_error_or_another_message(
     message: Message, damage: list[tuple[int, int]], data: st.DataObject
@@ -110,7 +111,7 @@ def test_a_damaged_frame_is_a_codec_error_or_another_message(
     survives([bytes(stream[:length])])
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.binary(max_size=300))
 def test_a_body_of_garbage_is_a_codec_error_or_a_message(body: bytes) -> None:
     survives([frame(CONTROL, body)])

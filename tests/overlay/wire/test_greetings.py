@@ -18,6 +18,7 @@ from overlay.machine import Refused
 from overlay.wire.frames import HEADER, PROTOCOL_VERSION
 from overlay.wire.greetings import GREETINGS, Hello, LinkTable, Refusal, Welcome, judge_hello
 from overlay.wire.versions import Agreement
+from tests.helpers.examples import examples
 
 NORMAL, SECURE = LinkClass.NORMAL, LinkClass.SECURE
 A, B = "a" * 32, "b" * 32
@@ -281,7 +282,7 @@ steps = st.lists(st.integers(0, 16 * 12), max_size=60)
 
 
 @given(steps)
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 def test_calls_that_cross_make_exactly_one_link(numbers: list[int]) -> None:
     pair = play([0, *numbers], faults=False)
     pair.check()
@@ -289,7 +290,7 @@ def test_calls_that_cross_make_exactly_one_link(numbers: list[int]) -> None:
 
 
 @given(steps)
-@settings(max_examples=1000)
+@settings(max_examples=examples(1000))
 @example([0, 8, 3, 3, 2, 3, 8, 3, 3])
 def test_whatever_breaks_the_two_never_hold_different_links(numbers: list[int]) -> None:
     pair = play(numbers, faults=True)

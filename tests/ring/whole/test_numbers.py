@@ -49,6 +49,7 @@ from ring.wire.record_messages import (
 )
 from ring.wire.registry import RING_MESSAGES
 from tests.helpers.bench import Bench, member, peer, sent, told, view_of
+from tests.helpers.examples import examples
 
 HIGHEST = 2**63 - 1
 RING = [100, 200, 300, 400, 500, 600, 700]
@@ -269,7 +270,7 @@ SAID: st.SearchStrategy[Any] = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(AROUND), SAID), max_size=12))
 def test_whatever_neighbours_say_of_records_the_answers_can_be_decoded(
     script: list[tuple[Any, Any]],

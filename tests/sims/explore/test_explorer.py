@@ -28,8 +28,8 @@ from sims.explore.unit_scopes import UNIT_SCOPES
     [
         ("crash", 3, COMPLETE),
         ("join", 3, COMPLETE),
-        ("join", 4, COMPLETE),
-        ("crash", 4, COMPLETE),
+        pytest.param("join", 4, COMPLETE, marks=pytest.mark.soak),
+        pytest.param("crash", 4, COMPLETE, marks=pytest.mark.soak),
         pytest.param("crash-of-tester", 3, COMPLETE, marks=pytest.mark.soak),
         pytest.param("mutual-suspicion", 3, COMPLETE, marks=pytest.mark.soak),
         ("two-joins", 4, 0),
@@ -52,7 +52,7 @@ def test_nothing_breaks_in_any_order(name: str, brokers: int, delays: int) -> No
 @pytest.mark.parametrize(
     ("name", "brokers", "grain"),
     [
-        ("join-crash", 4, Granularity.TURNS),
+        pytest.param("join-crash", 4, Granularity.TURNS, marks=pytest.mark.soak),
         pytest.param("crash-of-tester", 4, Granularity.TURNS, marks=pytest.mark.soak),
         pytest.param("crash-of-tester", 5, Granularity.TURNS, marks=pytest.mark.soak),
         pytest.param("crash-of-tester", 4, Granularity.READS, marks=pytest.mark.soak),
@@ -71,7 +71,7 @@ def test_nothing_breaks_in_any_order_of_coarse_steps(
 
 
 def test_the_same_search_gives_the_same_report() -> None:
-    first, second = (Explorer("join-crash", brokers=4, delays=0).search(500) for _ in range(2))
+    first, second = (Explorer("join-crash", brokers=4, delays=0).search(200) for _ in range(2))
     assert first == second
 
 

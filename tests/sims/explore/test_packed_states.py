@@ -33,7 +33,7 @@ def _scope(name: str, brokers: int, grain: Granularity, *, early: int | None = N
     )
 
 
-@pytest.mark.parametrize("limit", [400, pytest.param(1000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("limit", [150, pytest.param(1000, marks=pytest.mark.soak)])
 @pytest.mark.parametrize(("name", "brokers", "grain"), SCOPES)
 def test_steps_do_what_they_are_remembered_to_do(
     monkeypatch: pytest.MonkeyPatch, name: str, brokers: int, grain: Granularity, limit: int

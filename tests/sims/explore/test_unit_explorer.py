@@ -11,7 +11,7 @@ from tests.mutants import MUTANTS
 
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
 SMALL = ("unit-grant", "unit-subscribe", "unit-steward-grant", "unit-steward-states")
-LARGE = ("unit-steward-states", "unit-split-join")
+LARGE = ("unit-steward-grant", "unit-steward-states", "unit-split-join")
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,8 @@ def printed(name: str, hash_seed: str, *changes: str) -> bytes:
 @pytest.mark.parametrize(
     "name",
     [
-        "lossy",
         "delivery-under-churn",
+        pytest.param("lossy", marks=pytest.mark.soak),
         pytest.param("flash-crowd", marks=pytest.mark.soak),
         pytest.param("adversary", marks=pytest.mark.soak),
     ],
@@ -112,6 +112,7 @@ def test_one_of_the_library_runs_in_two_minutes_and_can_be_repeated(name: str) -
 # ── churn ─────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.soak  # tests/sims/churn/test_laws has the law by itself
 def test_sessions_keep_n_and_the_first_minute_is_like_the_others() -> None:
     """Without the residual law a heavy tail would lose far too many in the beginning."""
     text = """

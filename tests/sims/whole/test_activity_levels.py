@@ -57,8 +57,8 @@ def subscribed(service: Service, uid: str, topic: str) -> tuple[SimulatedClient,
     return client, reader
 
 
-def test_what_is_published_in_a_unit_comes_once_it_is_active_there() -> None:
-    service = Service.of_clusters(12, 3)
+@pytest.mark.formed(Service.of_clusters, 12, 3)
+def test_what_is_published_in_a_unit_comes_once_it_is_active_there(service: Service) -> None:
     places = {uid: (*units_of(service, 0)[uid],) for uid in service.alive}
     clusters: dict[tuple[int, ...], list[str]] = {}
     for uid, place in places.items():
@@ -101,8 +101,10 @@ def test_in_an_overlay_of_one_cluster_the_system_alone_is_told() -> None:
 
 
 @pytest.mark.parametrize("is_covered", [False, True])
-def test_one_that_is_covered_is_active_everywhere_at_once(is_covered: bool) -> None:
-    service = Service.of_clusters(9, 3)
+@pytest.mark.formed(Service.of_clusters, 9, 3)
+def test_one_that_is_covered_is_active_everywhere_at_once(
+    service: Service, is_covered: bool
+) -> None:
     uid = service.uids[4]
     if is_covered:
         subscribed(service, uid, "a/#")

@@ -21,6 +21,7 @@ from ring.facts import DropRecord
 from sims.experiments.cluster import KILL, POWER
 from sims.experiments.watched_rings import WatchedRing
 from sims.world.world import CrashMode
+from tests.helpers.examples import examples
 
 LIMIT = 12  #: brokers alive at once
 KEYS = ("a", "b", "c")  #: few, so that brokers put and inherit the same records
@@ -114,7 +115,7 @@ class Churn(RuleBasedStateMachine):
 
 TestChurn = Churn.TestCase
 TestChurn.settings = settings(
-    max_examples=25,
+    max_examples=examples(25),
     stateful_step_count=50,
     derandomize=True,
     database=None,

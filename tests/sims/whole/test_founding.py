@@ -14,6 +14,7 @@ from ring.facts import Joined, JoinWaits, Rejoining
 from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.stories.joins import second_founders
 from sims.world.world import CrashMode, CutMode
+from tests.helpers.examples import examples
 
 SOON_S = 5.0  #: "within seconds"
 LIMIT_S = 200.0  #: small rings that a cut has parted knock rarely
@@ -262,7 +263,7 @@ def play(seed: int, plan: list[Start], cuts: list[Parting]) -> tuple[Cluster, Cr
     return cluster, crashes
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(0, 9), st.lists(starts, min_size=2, max_size=6))
 def test_without_a_cut_nobody_founds_where_another_lives_on_a_ring(
     seed: int, plan: list[Start]
@@ -273,7 +274,7 @@ def test_without_a_cut_nobody_founds_where_another_lives_on_a_ring(
     assert second_founders(cluster, crashes, listed(cluster, len(plan))) == []
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     st.integers(0, 9),
     st.lists(starts, min_size=2, max_size=6).flatmap(

@@ -55,9 +55,7 @@ def got(members: list[Member]) -> Counter[bytes]:
     return Counter(payload for each in members for payload in each.notes.payloads)
 
 
-@pytest.fixture(scope="module")
-def service() -> Service:
-    return overlay(12, 3)
+pytestmark = pytest.mark.formed(overlay, 12, 3)
 
 
 @pytest.mark.parametrize("link_class", [LinkClass.NORMAL, LinkClass.EXPRESS])
@@ -137,13 +135,13 @@ def test_a_request_finds_who_answers_in_another_cluster(service: Service) -> Non
 
 
 @pytest.mark.soak
+@pytest.mark.formed(overlay, 18, 3, seed=2)
 @pytest.mark.parametrize("is_broken", [False, True], ids=["", "planted"])
 def test_members_get_what_is_published_while_a_dead_cluster_is_still_stated(
-    monkeypatch: pytest.MonkeyPatch, is_broken: bool
+    service: Service, monkeypatch: pytest.MonkeyPatch, is_broken: bool
 ) -> None:
     if is_broken:  # who has died is believed in what it has said of its links
         monkeypatch.setattr(gateways_part, "believed", lambda edges, *more: edges)
-    service = overlay(18, 3, seed=2)
     clusters, supers = units_of(service, 1), units_of(service, 2)
     there = next(u for u in service.alive if len({*_beside(clusters, supers, u)}) == 3)
     *_, dead = sorted({*_beside(clusters, supers, there)})
@@ -170,8 +168,8 @@ def _beside(
 
 
 @pytest.mark.soak
-def test_few_events_go_to_two_members_or_none_while_units_change() -> None:
-    service = overlay(9, 4)
+@pytest.mark.formed(overlay, 9, 4)
+def test_few_events_go_to_two_members_or_none_while_units_change(service: Service) -> None:
     members = [member(service, uid) for uid in service.alive]
     client, _ = attach(service, service.alive[0])
     service.run(3)

@@ -14,6 +14,8 @@ from sims.workloads.traffic import Flowing
 from sims.world.world import CrashMode
 from tests.helpers.overlays import units_of
 
+NINE = pytest.mark.formed(Service.of_clusters, 9, 3)
+
 
 def received(service: Service) -> Counter[str]:
     return Counter(
@@ -22,12 +24,15 @@ def received(service: Service) -> Counter[str]:
 
 
 @pytest.mark.parametrize(
-    ("n", "limit", "levels"), [(9, 3, 1), pytest.param(20, 4, 2, marks=pytest.mark.soak)]
+    "levels",
+    [
+        pytest.param(1, marks=NINE),
+        pytest.param(2, marks=[pytest.mark.formed(Service.of_clusters, 20, 4), pytest.mark.soak]),
+    ],
 )
 def test_an_event_goes_to_the_clusters_that_want_it_and_no_others(
-    n: int, limit: int, levels: int
+    service: Service, levels: int
 ) -> None:
-    service = Service.of_clusters(n, limit)
     clusters = units_of(service, 1)
     assert len(set(clusters.values())) >= 3
     assert len(set(units_of(service, levels).values())) >= 2
@@ -46,8 +51,8 @@ def test_an_event_goes_to_the_clusters_that_want_it_and_no_others(
     assert len(got) <= 4, "the way there; all others are spared"
 
 
-def test_a_subscription_is_active_when_all_clusters_know_of_it() -> None:
-    service = Service.of_clusters(9, 3)
+@NINE
+def test_a_subscription_is_active_when_all_clusters_know_of_it(service: Service) -> None:
     clusters = units_of(service, 1)
     source = service.uids[0]
     others = [uid for uid in service.uids if clusters[uid] != clusters[source]]
@@ -63,13 +68,14 @@ def test_a_subscription_is_active_when_all_clusters_know_of_it() -> None:
 @pytest.mark.parametrize(
     "link_class",
     [
-        LinkClass.NORMAL,
-        LinkClass.SECURE,
-        pytest.param(LinkClass.EXPRESS, marks=pytest.mark.soak),  # test_express_units has them
+        pytest.param(LinkClass.NORMAL, marks=NINE),
+        pytest.param(
+            LinkClass.SECURE, marks=pytest.mark.formed(Service.of_clusters, 9, 3, secure=True)
+        ),
+        pytest.param(LinkClass.EXPRESS, marks=[NINE, pytest.mark.soak]),  # test_express_units: too
     ],
 )
-def test_events_of_all_classes_cross_clusters(link_class: LinkClass) -> None:
-    service = Service.of_clusters(9, 3, secure=link_class is LinkClass.SECURE)
+def test_events_of_all_classes_cross_clusters(service: Service, link_class: LinkClass) -> None:
     service.subscribe_everywhere()
     service.run(1)
     service.publish(service.uids[1], Flowing(rate=20, link_class=link_class, park_ms=1000))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ges.gateways.losses import Severity
 from ges.gateways.losses_part import GatewayLost
 from sims.experiments.service import Service
@@ -18,8 +20,8 @@ def told(service: Service, since: int = 0) -> dict[str, set[tuple[int, tuple[str
     return found
 
 
-def test_a_cluster_that_is_cut_off_is_a_partition_on_both_sides() -> None:
-    service = Service.of_clusters(9, 3)
+@pytest.mark.formed(Service.of_clusters, 9, 3)
+def test_a_cluster_that_is_cut_off_is_a_partition_on_both_sides(service: Service) -> None:
     assert told(service) == {}, "who joins, and units that form, lose nothing"
     clusters = units_of(service, 1)
     away = [uid for uid, cluster in clusters.items() if cluster == (0, 0, 1)]

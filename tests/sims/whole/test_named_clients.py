@@ -19,10 +19,7 @@ from sims.world.clients import SimulatedClient
 from sims.world.world import CrashMode
 from tests.helpers.overlays import Notes, attach, in_another, overlay
 
-
-@pytest.fixture(scope="module")
-def service() -> Service:
-    return overlay(12, 3)
+pytestmark = pytest.mark.formed(overlay, 12, 3)
 
 
 def named(service: Service, uid: str, name: str) -> tuple[SimulatedClient, Notes]:
@@ -206,8 +203,8 @@ def test_an_event_is_not_sent_on_and_on_between_brokers_that_have_no_such_client
     assert after["named_events_misled"] - before["named_events_misled"] < 40
 
 
-def test_a_name_is_found_after_its_registrar_has_died() -> None:
-    service = overlay(9, 3)
+@pytest.mark.formed(overlay, 9, 3)
+def test_a_name_is_found_after_its_registrar_has_died(service: Service) -> None:
     names = [f"n{number}" for number in range(4)]
     keeper = registrar(service, names[0])
     here, *others = (uid for uid in service.alive if uid != keeper)
@@ -223,8 +220,8 @@ def test_a_name_is_found_after_its_registrar_has_died() -> None:
     assert told.refused == []
 
 
-def test_a_name_is_found_when_another_broker_has_become_its_registrar() -> None:
-    service = overlay(3, 8)
+@pytest.mark.formed(overlay, 3, 8)
+def test_a_name_is_found_when_another_broker_has_become_its_registrar(service: Service) -> None:
     names = [f"n{number}" for number in range(12)]
     here, there = service.alive[:2]
     notes = [named(service, there, name)[1] for name in names]

@@ -55,9 +55,11 @@ class Overlay:
         return +(self.received() - before)
 
 
-@pytest.fixture(scope="module")
-def whole() -> Overlay:
-    service = overlay(12, 3)
+pytestmark = pytest.mark.formed(overlay, 12, 3)
+
+
+@pytest.fixture
+def whole(service: Service) -> Overlay:
     clusters, supers = units_of(service, 1), units_of(service, 2)
     for here in service.alive:
         inside = [u for u in service.alive if u != here and clusters[u] == clusters[here]]
@@ -130,8 +132,8 @@ def test_a_retained_value_of_a_realm_is_kept_in_it(whole: Overlay) -> None:
     assert restricted.payloads == [], "both were published in another cluster"
 
 
-def test_the_edge_drops_what_is_of_another_realm_while_events_go_to_all() -> None:
-    service = overlay(9, 3)
+@pytest.mark.formed(overlay, 9, 3)
+def test_the_edge_drops_what_is_of_another_realm_while_events_go_to_all(service: Service) -> None:
     here = service.uids[0]
     there = in_another(service, 1, here)
     (client, _), (all_of_it, notes), (kept, nothing) = (

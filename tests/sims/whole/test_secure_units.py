@@ -104,10 +104,10 @@ def healths(service: Service, level: int, node: int) -> set[SecureHealth]:
     return found
 
 
+@pytest.mark.formed(Service.of_clusters, 9, 3, secure=True)
 def test_a_unit_whose_secure_part_is_broken_is_sent_nothing_until_it_is_whole(
-    monkeypatch: pytest.MonkeyPatch,
+    service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service = Service.of_clusters(9, 3, secure=True)
     clusters = units_of(service, 1)
     members = [uid for uid, cluster in clusters.items() if cluster == (0, 0, 1)]
     source = next(uid for uid, cluster in clusters.items() if cluster == (0, 0, 0))
@@ -207,8 +207,8 @@ def test_no_secure_byte_on_a_plain_stream_between_clusters(monkeypatch: pytest.M
     assert {event.payload for each in open_readers for event in each.got} == {OPEN}
 
 
-def test_a_cluster_without_identities_says_so() -> None:
-    service = Service.of_clusters(9, 3)
+@pytest.mark.formed(Service.of_clusters, 9, 3)
+def test_a_cluster_without_identities_says_so(service: Service) -> None:
     assert {healths(service, 1, node).pop() for node in (64, 65, 66)} == {SecureHealth.NONE}
     levels = [service.brokers[uid].node.statements_part.health(1) for uid in service.alive]
     assert set(levels) == {SecureHealth.NONE}

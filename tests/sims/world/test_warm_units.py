@@ -14,11 +14,11 @@ def nodes(service: Service) -> list[BrokerNode]:
 
 
 def test_units_that_are_laid_out_hold_together() -> None:
-    service = Service.of_clusters_at_once(26, 8)
+    service = Service.of_clusters_at_once(14, 4)
     before = {each.units.address for each in nodes(service)}
-    assert len(before) == 26
+    assert len(before) == 14
     sizes = Counter(each.units.cluster for each in nodes(service))
-    assert set(sizes.values()) <= {4, 5}, "5/8 of the limit"
+    assert set(sizes.values()) <= {2, 3}, "5/8 of the limit"
     assert len({(cluster or ())[:2] for cluster in sizes}) > 1, "there are several super-clusters"
     service.subscribe(service.uids[0])
     service.run(1)

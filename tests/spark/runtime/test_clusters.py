@@ -66,6 +66,7 @@ def runs_in(data: Path) -> set[str]:
     return {path.stem for path in (data / "runs").glob("*.parquet")}
 
 
+@pytest.mark.soak  # two JVMs; test_package has executors import from the archive
 def test_a_connect_server_sweeps(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with clusters.connect(tmp_path) as url:
