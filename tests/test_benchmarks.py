@@ -11,7 +11,6 @@ import pytest
 
 from benchmarks.bars.detection import how_soon, how_surely
 from benchmarks.bars.rings import Ring
-from benchmarks.campaigns.flowing import Arrivals
 from benchmarks.report import Bars
 from benchmarks.speed import kernel
 from benchmarks.speed.links import nats
@@ -54,8 +53,7 @@ def run(command: str, monkeypatch: pytest.MonkeyPatch) -> object:
     ("command", "named"),
     [
         ("speed.events --events 0", "--events: 0 is too few"),
-        ("campaigns.halves --brokers 4", "--brokers: 4 is too few: at least 5"),
-        ("campaigns.halves --seconds 0", "--seconds: 0 is not a number above 0"),
+        ("speed.events --brokers 3,1", "--brokers: 1 is too few: at least 2"),
         ("campaigns.moves --faults melt", "--faults: no 'melt'; there are stop, kill"),
         ("campaigns.moves --rounds 0", "--rounds: 0 is too few: at least 1"),
         ("campaigns.live --minutes -1", "--minutes: -1 is not a number above 0"),
@@ -185,15 +183,6 @@ def test_strategies_are_compared_in_rings_of_the_sizes_asked_for(
     assert run("bars.hops strategies --nodes 20,30 --pairs 50", monkeypatch) == 0
     said = capsys.readouterr().out
     assert (said.count("n = 20, "), said.count("n = 30, ")) == (4, 4)
-
-
-def test_what_never_came_is_told_from_what_came_twice_or_late() -> None:
-    arrivals = Arrivals()
-    arrivals.of[0, 1] += [(1.0, 0), (2.0, 3), (4.0, 2), (5.0, 2), (6.0, 4)]
-    assert arrivals.missed((0, 1)) == 1
-    assert arrivals.disordered((0, 1)) == 2
-    assert arrivals.next_after((0, 1), 2.5) == 1.5
-    assert arrivals.next_after((0, 1), 6.0) == float("inf")
 
 
 def test_a_figure_is_met_at_its_bar_and_else_says_by_what_factor_it_misses() -> None:
