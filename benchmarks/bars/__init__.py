@@ -9,5 +9,7 @@ How good it is
     ``far_death`` (what one death costs a quiet ring, and how far it is heard of), ``growth`` (what
     units cost, from 8 brokers to 1,000).
 What they measure in
-    ``rings`` (large rings in virtual time), ``tables`` (rings as tables of ids and links).
+    ``rings`` (large rings in virtual time), ``tables`` (rings as tables of ids and links),
+    ``watched_rings`` (small ones, asked for Zave's invariants all the time), ``deaths`` (one join,
+    in which one of those concerned dies), ``one_death`` (a quiet ring, with and without it).
 """

@@ -10,10 +10,10 @@ from overlay.errors import ConfigError
 from overlay.ids import Nanos, nanos
 from overlay.rng import rng_for
 from ring.config import RingConfig, profile
-from sims.experiments.experiment import Progress
 from sims.scenarios.deeds import CONTACTS
 from sims.scenarios.inputs import Inputs
 from sims.scenarios.matrix import matrix_in
+from sims.scenarios.results import Progress
 from sims.scenarios.schema import Forming, Mode, Scenario, Workload
 from sims.scenarios.stage import Stage
 from sims.scenarios.whole_stage import WholeStage

@@ -18,7 +18,6 @@ from overlay.quantiles import quantile
 from overlay.release import software_version
 from overlay.rng import rng_for
 from overlay.trace_schema import PHASES, Incident, Run, Source, lasted
-from sims.experiments.experiment import Progress, RunResult
 from sims.scenarios import arrivals, faults
 from sims.scenarios.deeds import CRASHES, Deed, Deeds
 from sims.scenarios.estates import Estates
@@ -33,6 +32,7 @@ from sims.scenarios.forming import (
 )
 from sims.scenarios.inputs import Inputs, read_inputs
 from sims.scenarios.phases import Phases
+from sims.scenarios.results import Progress, RunResult
 from sims.scenarios.ring_stage import RingStage
 from sims.scenarios.roaming import roam
 from sims.scenarios.samples import HORIZON_NS, Meter, Probes, Rows

@@ -16,7 +16,7 @@ from ges.units.address import UNIT_LIMIT
 from ges.wire.unit_messages import SMALLEST_LIMIT, TOP_LEVEL
 from overlay.ids import LinkClass
 from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule
-from sims.churn.laws import Law
+from sims.scenarios.laws import Law
 from sims.world.world import CrashMode, CutMode
 
 MAX_NODES = 200_000

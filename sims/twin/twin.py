@@ -13,10 +13,10 @@ from pathlib import Path
 from overlay.ids import nanos
 from overlay.rng import rng_for
 from overlay.trace_schema import Deed, Incident
-from sims.experiments.experiment import RunResult
 from sims.scenarios.deeds import Deed as Deeds
 from sims.scenarios.inputs import Inputs
 from sims.scenarios.play import Outcome, play
+from sims.scenarios.results import RunResult
 from sims.scenarios.schema import Crash, CutLinks, Fault, Network, Pause, Scenario
 from sims.twin.drills import Conditions, Drills
 from sims.world.network import DISTANCES
