@@ -34,7 +34,7 @@ from ring.config import LAN
 from ring.geometry import RING_SIZE
 from sims.errors import InvariantViolated
 from sims.experiments.cluster import KILL, POWER, Cluster
-from sims.explore.explorer import no_cycles_looked_for
+from sims.explore.search import no_cycles_looked_for
 from sims.stories.lives import RETURNED_S
 from sims.world.warm import spread_evenly
 

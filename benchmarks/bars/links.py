@@ -23,7 +23,7 @@ from ring.config import LAN
 from ring.detection.detector import IDLE_PERIODS, IDLE_SPREAD
 from ring.facts import Confirmed, Detoured, NeighboursChanged
 from sims.experiments.cluster import POWER, Cluster
-from sims.world.world import CutMode
+from sims.world.cuts import OF_LINKS, Cut
 
 WHAT = ("one", "death", "many", "never", "flap")
 BACK_S = 1.5 * LAN.retry_max_ns / NANOS_PER_SECOND + 2.5  #: a retry may be due only then
@@ -33,13 +33,13 @@ IDLE_S = (IDLE_PERIODS + IDLE_SPREAD) * LAN.heartbeat_ns / NANOS_PER_SECOND
 STEP_S = 0.05
 
 
-def pair_of(cluster: Cluster, seed: int, step: int | None = None) -> tuple[str, str, CutMode]:
+def pair_of(cluster: Cluster, seed: int, step: int | None = None) -> tuple[str, str, Cut]:
     """Draw two brokers that are ``step`` places apart (None: one or two), and how a link fails."""
     rng = rng_for(seed, "pair")
     order = cluster.in_order
     at, drawn = rng.randrange(len(order)), rng.choice((1, 2))
     other = order[(at + (step or drawn)) % len(order)]
-    return order[at], other, rng.choice(tuple(CutMode))
+    return order[at], other, rng.choice(OF_LINKS)
 
 
 def seconds_until_round(cluster: Cluster, a: str, b: str, *, going: bool) -> float:
@@ -129,7 +129,7 @@ def many(bars: Bars, nodes: int, seeds: int) -> None:
                 a, b = order[at], order[(at + rng.choice((1, 2))) % len(order)]
                 if not cluster.world.is_cut(a, b):
                     one_way = rng.random() < 0.2
-                    cluster.cut(a, b, rng.choice(tuple(CutMode)), one_way=one_way)
+                    cluster.cut(a, b, rng.choice(OF_LINKS), one_way=one_way)
                     down.append((now + rng.uniform(1, 120), a, b))
                     cuts += 1
             cluster.run(rng.uniform(1, 10))
@@ -199,7 +199,7 @@ def flap(bars: Bars, nodes: int, seeds: int) -> None:
         cluster = Cluster.ring_of(nodes, seed)
         a, b, _ = pair_of(cluster, seed)
         for _ in range(600):
-            cluster.cut(a, b, CutMode.BROKEN)
+            cluster.cut(a, b, Cut.BROKEN)
             cluster.run(0.1)
             cluster.mend(a, b)
             cluster.run(0.9)

@@ -28,7 +28,7 @@ from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import NeighboursChanged, Rejoining
 from ring.wire.messages import Heartbeat
-from sims.explore.explorer import no_cycles_looked_for
+from sims.explore.search import no_cycles_looked_for
 from sims.verdicts.ledger import Ledger
 from sims.world.network import DISTANCES, Latency
 from sims.world.partitions import Partition

@@ -17,7 +17,7 @@ from benchmarks.bars.joins import grow
 from benchmarks.bars.tables import WarmRing, ideal, measure, search
 from benchmarks.report import Bars
 from overlay.rng import rng_for
-from sims.explore.explorer import no_cycles_looked_for
+from sims.explore.search import no_cycles_looked_for
 from sims.world.world import CrashMode
 
 PARTS = ("before", "after")

@@ -18,7 +18,7 @@ from sims.experiments.forgers import Claim, Forger
 from sims.experiments.service import Service
 from sims.verdicts.judged import Verdict
 from sims.workloads.traffic import Flowing
-from sims.world.processes import Cut
+from sims.world.cuts import Cut
 from sims.world.world import CrashMode
 
 RATE = 10.0  #: events a second of each publisher
@@ -60,10 +60,10 @@ def event_halves(seed: int) -> list[str]:
     here, there = order[:at], order[at:]
     service.run(2)
     since = service.timeline.now
-    service.cut(here, there, rng.choice((Cut.SILENT, Cut.LATE, Cut.BROKEN)))
+    service.part([here, there], rng.choice((Cut.SILENT, Cut.LATE, Cut.BROKEN)))
     service.run(rng.uniform(3, 12))
     mended = service.timeline.now
-    service.mend(here, there)
+    service.heal()
     service.rest()
     until = service.timeline.now + nanos(MERGE_S)
     service.run(MERGE_S + 3)
@@ -85,9 +85,9 @@ def event_isolations(seed: int) -> list[str]:
     service.run(rng.uniform(1, 6))
     since = service.timeline.now
     for _ in range(3):
-        service.cut([victim], others, mode)
+        service.part([[victim], others], mode)
         service.run(rng.uniform(0.5, 5))
-        service.mend([victim], others)
+        service.heal()
         service.run(rng.uniform(1, 6))
     service.rest()
     until = service.timeline.now + nanos(MERGE_S)
@@ -110,7 +110,7 @@ def event_kills(seed: int) -> list[str]:
         if verb == "leave":
             service.leave(uid)
         else:
-            service.kill(uid, CrashMode(verb))
+            service.crash(uid, CrashMode(verb))
         if rng.random() < 0.5:
             service.run(rng.choice((0.01, 1.0, 4.0)))
             if uid not in service.alive:
@@ -127,7 +127,7 @@ def event_freezes(seed: int) -> list[str]:
     for _ in range(3):
         service.run(rng.uniform(1, 4))
         seconds = rng.uniform(0.05, 0.6) if rng.random() < 0.4 else rng.uniform(2.5, 5)
-        service.freeze(rng.choice(service.uids), seconds)
+        service.pause(rng.choice(service.uids), seconds)
         service.run(seconds)
     service.run(6)
     return _findings(service, service.finish())

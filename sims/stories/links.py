@@ -7,7 +7,7 @@ from ring.config import LAN
 from ring.facts import ChordLost, Confirmed, Detoured, LinkFailed, NeighboursChanged, Rejoining
 from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.stories.seen import PATIENCE_S, confirmed, told
-from sims.world.world import CutMode
+from sims.world.cuts import Cut
 
 #: A direct link is tried again that often at the least, and takes a time-out to fail.
 BACK_S = 1.5 * LAN.retry_max_ns / 1e9 + 2.5
@@ -54,7 +54,7 @@ def mended(seed: int) -> list[str]:
     cluster = Cluster.ring_of(5, seed)
     a, b = _beside(cluster, 1 + seed % 2)
     cut_s = rng.uniform(1, 6)
-    cluster.cut(a, b, CutMode.BROKEN)
+    cluster.cut(a, b, Cut.BROKEN)
     cluster.run(cut_s)
     cluster.mend(a, b)
     cluster.run(1.5 * cut_s + 2.5)  # the pause between attempts doubles, and the last may time out
@@ -69,7 +69,7 @@ def flaps(seed: int) -> list[str]:
     cluster = Cluster.ring_of(12, seed)
     a, b = _beside(cluster, 1)
     for _ in range(FLAPS):
-        cluster.cut(a, b, CutMode.BROKEN)
+        cluster.cut(a, b, Cut.BROKEN)
         cluster.run(0.1)
         cluster.mend(a, b)
         cluster.run(0.9)
@@ -86,7 +86,7 @@ def forgiven(seed: int) -> list[str]:
     a, b = _beside(cluster, 1)
     found: list[str] = []
     for _ in range(6):
-        cluster.cut(a, b, CutMode.BROKEN)
+        cluster.cut(a, b, Cut.BROKEN)
         cluster.run(1)
         cluster.mend(a, b)
         cluster.run(BACK_S)
@@ -142,7 +142,7 @@ def tangles(seed: int) -> list[str]:
         pairs = [(a, b) for at, a in enumerate(uids) for b in uids[at + 1 :]]
         broken = rng.sample(pairs, len(pairs) // 2)
         for a, b in broken:
-            cluster.cut(a, b, CutMode.BROKEN)
+            cluster.cut(a, b, Cut.BROKEN)
         cluster.run(3)
         for a, b in broken:
             cluster.mend(a, b)
@@ -156,5 +156,5 @@ def _beside(cluster: Cluster, step: int) -> tuple[str, str]:
     return order[3], order[(3 + step) % len(order)]
 
 
-def _mode(seed: int) -> CutMode:
-    return CutMode.SILENT if seed // 2 % 2 else CutMode.BROKEN
+def _mode(seed: int) -> Cut:
+    return Cut.SILENT if seed // 2 % 2 else Cut.BROKEN
