@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from random import Random
 from typing import Self
 
 from overlay.ids import NANOS_PER_SECOND, Nanos, Peer, nanos
@@ -49,11 +50,15 @@ class Cluster:
         *,
         distances: str = "lan",
         quiet: bool = False,
+        world: World | None = None,
     ) -> None:
-        """``quiet``: leave out what changes nothing; see :mod:`sims.world.quiet`."""
+        """``quiet``: leave out what changes nothing; see :mod:`sims.world.quiet`.
+
+        ``world``: one of another kind, instead of one with that latency.
+        """
         self.config = config
         latency = latency or Latency(DISTANCES[distances], seed)
-        self.world = QuietWorld(latency) if quiet else World(latency)
+        self.world = world or (QuietWorld(latency) if quiet else World(latency))
         self.world.on_fact = self._on_fact
         self.world.on_sent = lambda uid, effect: self.ledger.on_sent(effect.about)
         self.ledger = Ledger()
@@ -189,6 +194,10 @@ class Cluster:
         """Return the uid of the broker that is, or will be, the ``number``-th to be started."""
         return f"{rng_for(self._seed, 'uid', number).getrandbits(128):032x}"
 
+    def draws_of(self, uid: str, incarnation: int) -> Random:
+        """Return what a broker draws from."""
+        return rng_for(self._seed, "node", uid, incarnation)
+
     def urls(self, uids: Iterable[str]) -> tuple[str, ...]:
         """Return the addresses of brokers, whether they have been started or not."""
         return tuple(map(_url, uids))
@@ -278,7 +287,7 @@ class Cluster:
     def _add(self, uid: str | None = None, incarnation: int = 1) -> str:
         if uid is None:
             uid = self.name(len(self.nodes))
-        rng = rng_for(self._seed, "node", uid, incarnation)
+        rng = self.draws_of(uid, incarnation)
         node = self.nodes[uid] = RingNode(self.config, Peer(uid, incarnation, _url(uid)), rng)
         self.world.add(node)
         return uid
