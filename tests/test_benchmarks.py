@@ -16,6 +16,9 @@ from benchmarks.speed import kernel
 from benchmarks.speed.links import nats
 from benchmarks.speed.links.rows import ROWS, distance, first_count, ratios
 from ring.config import RingConfig
+from sims.scenarios import library
+from sims.scenarios.files import parse
+from sims.scenarios.play import play
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "benchmarks"
@@ -68,7 +71,6 @@ def run(command: str, monkeypatch: pytest.MonkeyPatch) -> object:
         ("bars.invariants table", "no 'table'; there are tables"),
         ("bars.joins ids --joins x", "--joins: 'x' is no whole number"),
         ("bars.joins race --seeds -1", "--seeds: -1 is too few"),
-        ("bars.links one --seeds 0", "--seeds: 0 is too few"),
         ("bars.merge --brokers 0", "--brokers: 0 is too few"),
         ("bars.merge --partition nan", "--partition: nan is not a number above 0"),
         ("bars.merge --sizes 300,", "--sizes: '' is no whole number"),
@@ -127,7 +129,6 @@ def test_the_help_of_a_command_says_how_it_is_called(
     [
         ("bars.detection --only B19 --scale 0.0001", 3),
         ("bars.detection --only B21 --scale 0.0001", 2),
-        ("bars.links never --nodes 5 --seeds 1", 2),
         ("bars.merge --brokers 5 --seeds 1 --sizes 5,6 --partition 0.001", 1),
         ("bars.resilience before --static 20 --pairs 5", 2),
         ("bars.traffic --only B25 --nodes 10 --small 10 --seconds 0.01 --settle 0.01", 2),
@@ -143,6 +144,16 @@ def test_what_is_drawn_too_seldom_is_not_judged(
     assert run(command, monkeypatch) == 1
     said = capsys.readouterr().out
     assert said.count("not judged: too little was drawn\n") == not_judged, said
+
+
+@pytest.mark.parametrize(
+    "path", sorted((FOLDER / "bars").glob("*.toml")), ids=lambda path: path.stem
+)
+def test_a_bar_that_is_a_scenario_is_kept_where_less_is_played(path: Path) -> None:
+    scenario = parse(library.find(str(path)), ["nodes=12", "seconds=20"])
+    outcome = play(path.stem, scenario, 1)
+    assert outcome.broken == []
+    assert outcome.done
 
 
 def test_none_found_meets_a_bar_only_where_enough_was_drawn(

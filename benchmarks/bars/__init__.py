@@ -1,9 +1,9 @@
 """Measurements of the ring against its bars.
 
 Whether it holds together
-    ``invariants``, ``joins``, ``links`` (that fail while their brokers live), ``merge``, ``runs``
-    (of neighbours that die at once), ``backups`` (records that are lost), ``detection`` (a room of
-    its own).
+    ``invariants``, ``joins``, ``merge``, ``runs`` (of neighbours that die at once), ``backups``
+    (records that are lost), ``detection`` (a room of its own); ``link-cuts.toml``, a scenario with
+    promises.
 How good it is
     ``hops``, ``resilience`` (routes while many are dead), ``traffic``,
     ``far_death`` (what one death costs a quiet ring, and how far it is heard of), ``growth`` (what

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from overlay.ids import NANOS_PER_SECOND
 from overlay.rng import rng_for
 from ring.config import LAN
+from ring.detection.detector import IDLE_PERIODS, IDLE_SPREAD
 from ring.facts import ChordLost, Confirmed, Detoured, LinkFailed, NeighboursChanged, Rejoining
 from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.stories.seen import PATIENCE_S, confirmed, told
@@ -15,6 +17,9 @@ DEATH_S = (LAN.silence_ns + 4 * LAN.test_ns) / 1e9  #: a death behind a failed l
 CHORD_S = 1.5 * 4 * LAN.chord_refresh_ns / 1e9  #: a chord that fell silent is found within
 CARRIER_S = (2 * LAN.silence_ns + 4 * LAN.test_ns) / 1e9  #: the same, if events go over it
 CALM_S = 90.0  #: after this all chords are where they are to stay
+FOUND_S = LAN.silence_max_ns / NANOS_PER_SECOND + 1.0  #: after a cut a detour stands
+#: Second neighbours send each other no heartbeats; a silent link between them is found only then.
+IDLE_S = (IDLE_PERIODS + IDLE_SPREAD) * LAN.heartbeat_ns / NANOS_PER_SECOND
 FLAPS = 120  #: times that a link breaks, once a second ...
 MAX_STARTS = 12  #: ... and is given up for a way round that often at most
 TANGLES = 80  #: rings of which half the links break ...
@@ -27,8 +32,13 @@ def cuts(seed: int) -> list[str]:
     cluster = Cluster.ring_of(12, seed)
     a, b = _beside(cluster, 1 + seed % 2)
     cluster.cut(a, b, _mode(seed))
-    cluster.run(60)
-    found = told(cluster, Confirmed, NeighboursChanged, Rejoining)
+    limit_s = FOUND_S + (IDLE_S if seed % 2 else 0)
+    cluster.run(limit_s)
+    found = []
+    if not (b in cluster.nodes[a].detours and a in cluster.nodes[b].detours):
+        found.append(f"no detour stands {limit_s:g} s after a ring link was cut")
+    cluster.run(60 - limit_s)
+    found += told(cluster, Confirmed, NeighboursChanged, Rejoining)
     for here, there in ((a, b), (b, a)):
         if there not in cluster.nodes[here].detours:
             found.append(f"{here[:8]} does not go round the link to {there[:8]}, cut for a minute")
