@@ -5,9 +5,9 @@
 
 Rooms
     ``world`` (virtual time, hosts, links, faults), ``workloads`` (clients of whole brokers:
-    publishers and subscribers), ``churn`` (how long brokers stay), ``verdicts`` (what the world
-    knows and no broker can), ``experiments`` (from settings to rows, or step by step), ``explore``
-    (all orders in which things may happen), ``stories`` (what is done to a ring, with a verdict),
-    ``scenarios`` (the same, written down in files), ``campaign`` (many seeds), ``twin`` (a drill of
-    a live ring, played again), ``plots`` (curves).
+    publishers and subscribers), ``verdicts`` (what the world knows and no broker can),
+    ``experiments`` (simulated brokers, and the verbs that break them), ``explore`` (all orders in
+    which things may happen), ``stories`` (what is done to a ring, with a verdict), ``scenarios``
+    (the same, written down in files), ``campaign`` (many seeds), ``twin`` (a drill of a live ring,
+    played again), ``plots`` (curves).
 """

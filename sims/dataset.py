@@ -20,7 +20,7 @@ from msgspec import inspect
 from overlay.errors import ConfigError, InvariantError, MissingExtra
 from overlay.trace_schema import Incident, Run
 from overlay.wording import why_no_folder
-from sims.experiments.experiment import RunResult
+from sims.scenarios.results import RunResult
 from sims.unfinished import publish, try_out, unfinished
 
 if TYPE_CHECKING:

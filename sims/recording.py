@@ -28,7 +28,7 @@ import msgspec
 from overlay.errors import ConfigError
 from overlay.trace_schema import Probe, Traffic
 from sims import dataset
-from sims.experiments.experiment import RunResult
+from sims.scenarios.results import RunResult
 from sims.unfinished import publish, unfinished
 
 if TYPE_CHECKING:

@@ -11,12 +11,14 @@ import pytest
 
 from benchmarks.bars.detection import how_soon, how_surely
 from benchmarks.bars.rings import Ring
-from benchmarks.campaigns.flowing import Arrivals
 from benchmarks.report import Bars
 from benchmarks.speed import kernel
 from benchmarks.speed.links import nats
 from benchmarks.speed.links.rows import ROWS, distance, first_count, ratios
 from ring.config import RingConfig
+from sims.scenarios import library
+from sims.scenarios.files import parse
+from sims.scenarios.play import play
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "benchmarks"
@@ -54,8 +56,7 @@ def run(command: str, monkeypatch: pytest.MonkeyPatch) -> object:
     ("command", "named"),
     [
         ("speed.events --events 0", "--events: 0 is too few"),
-        ("campaigns.halves --brokers 4", "--brokers: 4 is too few: at least 5"),
-        ("campaigns.halves --seconds 0", "--seconds: 0 is not a number above 0"),
+        ("speed.events --brokers 3,1", "--brokers: 1 is too few: at least 2"),
         ("campaigns.moves --faults melt", "--faults: no 'melt'; there are stop, kill"),
         ("campaigns.moves --rounds 0", "--rounds: 0 is too few: at least 1"),
         ("campaigns.live --minutes -1", "--minutes: -1 is not a number above 0"),
@@ -70,7 +71,6 @@ def run(command: str, monkeypatch: pytest.MonkeyPatch) -> object:
         ("bars.invariants table", "no 'table'; there are tables"),
         ("bars.joins ids --joins x", "--joins: 'x' is no whole number"),
         ("bars.joins race --seeds -1", "--seeds: -1 is too few"),
-        ("bars.links one --seeds 0", "--seeds: 0 is too few"),
         ("bars.merge --brokers 0", "--brokers: 0 is too few"),
         ("bars.merge --partition nan", "--partition: nan is not a number above 0"),
         ("bars.merge --sizes 300,", "--sizes: '' is no whole number"),
@@ -129,7 +129,6 @@ def test_the_help_of_a_command_says_how_it_is_called(
     [
         ("bars.detection --only B19 --scale 0.0001", 3),
         ("bars.detection --only B21 --scale 0.0001", 2),
-        ("bars.links never --nodes 5 --seeds 1", 2),
         ("bars.merge --brokers 5 --seeds 1 --sizes 5,6 --partition 0.001", 1),
         ("bars.resilience before --static 20 --pairs 5", 2),
         ("bars.traffic --only B25 --nodes 10 --small 10 --seconds 0.01 --settle 0.01", 2),
@@ -145,6 +144,16 @@ def test_what_is_drawn_too_seldom_is_not_judged(
     assert run(command, monkeypatch) == 1
     said = capsys.readouterr().out
     assert said.count("not judged: too little was drawn\n") == not_judged, said
+
+
+@pytest.mark.parametrize(
+    "path", sorted((FOLDER / "bars").glob("*.toml")), ids=lambda path: path.stem
+)
+def test_a_bar_that_is_a_scenario_is_kept_where_less_is_played(path: Path) -> None:
+    scenario = parse(library.find(str(path)), ["nodes=12", "seconds=20"])
+    outcome = play(path.stem, scenario, 1)
+    assert outcome.broken == []
+    assert outcome.done
 
 
 def test_none_found_meets_a_bar_only_where_enough_was_drawn(
@@ -185,15 +194,6 @@ def test_strategies_are_compared_in_rings_of_the_sizes_asked_for(
     assert run("bars.hops strategies --nodes 20,30 --pairs 50", monkeypatch) == 0
     said = capsys.readouterr().out
     assert (said.count("n = 20, "), said.count("n = 30, ")) == (4, 4)
-
-
-def test_what_never_came_is_told_from_what_came_twice_or_late() -> None:
-    arrivals = Arrivals()
-    arrivals.of[0, 1] += [(1.0, 0), (2.0, 3), (4.0, 2), (5.0, 2), (6.0, 4)]
-    assert arrivals.missed((0, 1)) == 1
-    assert arrivals.disordered((0, 1)) == 2
-    assert arrivals.next_after((0, 1), 2.5) == 1.5
-    assert arrivals.next_after((0, 1), 6.0) == float("inf")
 
 
 def test_a_figure_is_met_at_its_bar_and_else_says_by_what_factor_it_misses() -> None:

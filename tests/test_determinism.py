@@ -16,18 +16,18 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from sims.dataset import write
-from sims.experiments.experiment import Experiment, run
-from sims.world.world import CrashMode
+from sims.scenarios import library
+from sims.scenarios.files import parse
+from sims.scenarios.play import play
 for what in sys.argv[2:]:
     nodes, seed, mode = what.split()
-    experiment = Experiment(
-        nodes=int(nodes), seed=int(seed), crash_share=0.2, crash_mode=CrashMode(mode)
-    )
-    write(run(experiment), Path(sys.argv[1], what))
+    changes = [f"nodes={nodes}", "faults.0.share=0.2", f"faults.0.mode={mode}"]
+    scenario = parse(library.find("crash"), changes)
+    write(play("crash", scenario, int(seed)).result, Path(sys.argv[1], what))
 """
 
 
-#: Experiments: brokers, seed, how some of them die.
+#: Runs: brokers, seed, how some of them die.
 KILL, POWER, OTHER = "30 3 kill", "30 3 power", "30 4 kill"
 
 

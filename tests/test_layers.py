@@ -32,7 +32,6 @@ PURE_ROOMS = {
         "sims.experiments",
         "sims.explore",
         "sims.stories",
-        "sims.churn",
     ),
 }
 PURE_FILES = {
@@ -225,7 +224,10 @@ def test_what_is_heavy_is_imported_late(package: str) -> None:
     assert found == []
 
 
-SIMULATE = "import sims.experiments.experiment as e; e.run(e.Experiment(nodes=3, seed=1))"
+SIMULATE = """
+from sims.scenarios import library, play, files
+play.play("crash", files.parse(library.find("crash"), ["nodes=3"]), 1)
+"""
 
 
 @pytest.mark.parametrize(

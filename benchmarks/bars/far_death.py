@@ -5,7 +5,7 @@
 
 A warm ring of each of ``--sizes`` runs for ``--seconds`` three times: without a death, with one by
 closed sockets, and with one without a word. Messages take as long and timers are drawn alike in all
-three (:mod:`sims.experiments.one_death`). The cost is the difference, of the kinds of messages that
+three (:mod:`benchmarks.bars.one_death`). The cost is the difference, of the kinds of messages that
 are more with the death; a call to an address counts as one. B23's count of the same death, what
 its senders send because of that failure, stands beside it.
 
@@ -23,9 +23,9 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks.arguments import above, at_least, listed
+from benchmarks.bars.one_death import Cost, cost_of_death
 from benchmarks.report import Bars
 from ring.config import PROFILES, profile
-from sims.experiments.one_death import Cost, cost_of_death
 from sims.world.world import CrashMode
 
 AT_MOST = 600

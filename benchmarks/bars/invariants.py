@@ -25,6 +25,8 @@ from random import Random
 from typing import TypeVar
 
 from benchmarks.arguments import add_parts, at_least
+from benchmarks.bars.deaths import deaths, survive
+from benchmarks.bars.watched_rings import WatchedRing
 from benchmarks.report import Bars
 from overlay.ids import NANOS_PER_SECOND, Nanos, nanos
 from overlay.rng import rng_for
@@ -32,9 +34,7 @@ from ring.config import LAN
 from ring.geometry import RING_SIZE
 from sims.errors import InvariantViolated
 from sims.experiments.cluster import KILL, POWER, Cluster
-from sims.experiments.deaths import deaths, survive
-from sims.experiments.watched_rings import WatchedRing
-from sims.explore.explorer import no_cycles_looked_for
+from sims.explore.search import no_cycles_looked_for
 from sims.stories.lives import RETURNED_S
 from sims.world.warm import spread_evenly
 

@@ -20,7 +20,7 @@ import sys
 from dataclasses import dataclass
 
 from benchmarks.arguments import above, at_least, listed
-from benchmarks.bars.rings import add_broker, draw_uid
+from benchmarks.bars.rings import OneStream
 from benchmarks.report import Bars, print_line
 from overlay.ids import NANOS_PER_SECOND, Nanos, nanos
 from overlay.machine import Fact, OpenLink, Send
@@ -28,12 +28,8 @@ from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import NeighboursChanged, Rejoining
 from ring.wire.messages import Heartbeat
-from sims.explore.explorer import no_cycles_looked_for
-from sims.verdicts.ledger import Ledger
-from sims.world.network import DISTANCES, Latency
-from sims.world.partitions import Partition
+from sims.explore.search import no_cycles_looked_for
 from sims.world.warm import spread_evenly, start_warm
-from sims.world.world import World
 
 WARM_S = 25.0  #: chords and backups come to rest
 STEP_NS = nanos(0.005)
@@ -60,26 +56,20 @@ class Merged:
         return self.messages / (self.brokers * math.log2(self.brokers))
 
 
-class Trial:
+class Trial(OneStream):
     """A ring that is cut in two and healed."""
 
     def __init__(self, brokers: int, seed: int) -> None:
-        self.world = World(Latency(DISTANCES["lan"], seed))
-        self.world.on_fact = self._on_fact
-        self.world.on_sent = self._on_sent
-        self.ledger = Ledger()
-        rng = rng_for(seed, "uids")
-        uids = [draw_uid(rng) for _ in range(brokers)]
-        self.nodes = {uid: add_broker(self.world, uid, LAN, seed) for uid in uids}
-        self._seed = seed
         self._changed_at: Nanos = 0
         self._sent = self._rejoined = 0
+        super().__init__(brokers, LAN, seed)
+        self.world.on_sent = self._on_sent
         order = list(self.nodes)
         rng_for(seed, "places").shuffle(order)
         start_warm(self.world, dict(zip(order, spread_evenly(brokers), strict=True)))
-        self._run(WARM_S)
+        self.run(WARM_S)
 
-    def run(self, partition_s: float) -> Merged:
+    def heal_after(self, partition_s: float) -> Merged:
         """Part the ring for so many virtual seconds, heal it, and run until it is one ideal ring.
 
         After :data:`LIMIT_S` that is given up; then the result has findings.
@@ -90,13 +80,13 @@ class Trial:
             sides = ({}, {})
             for uid in self.nodes:
                 sides[coin.randrange(2)][uid] = None
-        partition = Partition(self.world, sides)
-        self._run(partition_s)
+        self.part(sides)
+        self.run(partition_s)
         whole = not any(self.ledger.ring_findings(side) for side in sides)
         before = self._pairs()
         self._sent = self._rejoined = 0
         healed = self.world.now
-        partition.heal()
+        self.heal()
         sent, ideal = self._run_to_rest(healed + nanos(LIMIT_S))
         return Merged(
             brokers=len(self.nodes),
@@ -116,11 +106,8 @@ class Trial:
             if quiet and not self._findings():
                 break
         sent, ideal = self._sent, self._changed_at
-        self._run(2 * LAN.silence_ns / NANOS_PER_SECOND)  # and it stays so
+        self.run(2 * LAN.silence_ns / NANOS_PER_SECOND)  # and it stays so
         return sent, ideal
-
-    def _run(self, seconds: float) -> None:
-        self.world.run(self.world.now + nanos(seconds))
 
     def _findings(self) -> list[str]:
         missing = len(self.nodes) - self.ledger.members
@@ -131,7 +118,7 @@ class Trial:
         return {(uid, m.uid) for uid, node in self.nodes.items() for m in node.right}
 
     def _on_fact(self, uid: str, fact: Fact) -> None:
-        self.ledger.on_fact(uid, fact, self.world.now)
+        super()._on_fact(uid, fact)
         if isinstance(fact, NeighboursChanged):
             self._changed_at = self.world.now
         elif isinstance(fact, Rejoining):
@@ -157,7 +144,9 @@ def main() -> int:
     parser.add_argument("--partition", type=above(0), default=30.0, help="seconds; 600 in the bar")
     options = parser.parse_args()
     print_line(f"two sides by a fair coin, {options.partition:g} s apart, profile lan, warm starts")
-    small = [Trial(options.brokers, seed).run(options.partition) for seed in range(options.seeds)]
+    small = [
+        Trial(options.brokers, seed).heal_after(options.partition) for seed in range(options.seeds)
+    ]
     bars = Bars()
     _report_wholeness(bars, small, f"{options.brokers} brokers")
     times = []
@@ -178,7 +167,7 @@ def main() -> int:
 
 def _merge_large(size: int, seed: int, partition_s: float) -> Merged:
     with no_cycles_looked_for():
-        return Trial(size, seed).run(partition_s)
+        return Trial(size, seed).heal_after(partition_s)
 
 
 def _report_wholeness(bars: Bars, runs: list[Merged], what: str) -> None:

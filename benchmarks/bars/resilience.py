@@ -17,7 +17,7 @@ from benchmarks.bars.joins import grow
 from benchmarks.bars.tables import WarmRing, ideal, measure, search
 from benchmarks.report import Bars
 from overlay.rng import rng_for
-from sims.explore.explorer import no_cycles_looked_for
+from sims.explore.search import no_cycles_looked_for
 from sims.world.world import CrashMode
 
 PARTS = ("before", "after")
@@ -80,7 +80,7 @@ def after(bars: Bars, n: int, pairs: int, seed: int) -> None:
     for uid in dead:
         ring.ledger.on_crash(uid, 0, ring.world.now)
         ring.world.crash(uid, CrashMode.POWER)
-    healed = ring.rest(HEALING_S)
+    healed = ring.heal_within(HEALING_S)
     bars.note(f"n = {n}, {DEAD:.0%} dead: ring whole after {healed} s of virtual time")
     ring.run(REFRESHING_S)
     found = measure(ring.tables, pairs, rng_for(seed, "pairs", n))

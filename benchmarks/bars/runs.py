@@ -94,7 +94,7 @@ def measure(bars: Bars, n: int, share: float, mode: CrashMode, seeds: int) -> No
         for uid in sorted(dead):
             ring.ledger.on_crash(uid, 0, ring.world.now)
             ring.world.crash(uid, mode)
-        healed = ring.rest(LIMIT_S)
+        healed = ring.heal_within(LIMIT_S)
         open_rings += healed is None
         seconds.append(healed or LIMIT_S)
         for length, ends in runs_of(row, dead):

@@ -8,17 +8,13 @@ from dataclasses import dataclass, replace
 from math import ceil, log2
 
 from benchmarks.bars.joins import grow
-from benchmarks.bars.rings import add_broker, draw_uid
+from benchmarks.bars.rings import OneStream
 from overlay.ids import nanos
 from overlay.quantiles import quantile
-from overlay.rng import rng_for
 from ring.circle.greedy import distance, nearest
 from ring.config import LAN, ChordStrategy
 from ring.wire.messages import MAX_ROUTE_HOPS, Towards
-from sims.verdicts.ledger import Ledger
-from sims.world.network import DISTANCES, Latency
 from sims.world.warm import start_warm
-from sims.world.world import World
 
 Link = tuple[str, int]  #: (uid, ring id)
 FORMING_S = 120.0  #: virtual time a warm ring may take
@@ -128,30 +124,20 @@ def measure(
     return Hops(1 - len(found) / pairs, sum(found) / len(found), p99, max(found))
 
 
-class WarmRing:
+class WarmRing(OneStream):
     """A simulated ring at rest, at ids as joins give them."""
 
     def __init__(self, n: int, seed: int, chords: ChordStrategy = ChordStrategy.RANK) -> None:
-        self.world = World(Latency(DISTANCES["lan"], seed))
-        self.ledger = Ledger()
-        self.world.on_fact = lambda uid, fact: self.ledger.on_fact(uid, fact, self.world.now)
-        config = replace(LAN, chords=chords)
-        rng = rng_for(seed, "uids")
-        uids = [draw_uid(rng) for _ in range(n)]
-        self.nodes = {uid: add_broker(self.world, uid, config, seed) for uid in uids}
+        super().__init__(n, replace(LAN, chords=chords), seed)
         ids = list(grow(n, one_contact=False, seed=seed).ids)
-        rng.shuffle(ids)
+        self.draws.shuffle(ids)
         self.places = dict(zip(self.nodes, ids, strict=True))
         start_warm(self.world, self.places)
         self.run(2.0)
-        self.rest(FORMING_S)
+        self.heal_within(FORMING_S)
         self.run(10.0)
 
-    def run(self, seconds: float) -> None:
-        """Let so many seconds of virtual time pass."""
-        self.world.run(self.world.now + nanos(seconds))
-
-    def rest(self, limit_s: float, step_s: float = 0.25) -> float | None:
+    def heal_within(self, limit_s: float, step_s: float = 0.25) -> float | None:
         """Run until the ring of the living is ideal; return seconds, or None if it never is."""
         start = self.world.now
         while self.ledger.members != len(self.world.alive) or self.ledger.ring_findings():

@@ -233,7 +233,7 @@ class _Churn:
             members = [u for u in world.alive if self._ring.nodes[u].member is not None]
             mode = rng.choice((CrashMode.KILL, CrashMode.POWER))
             self._ring.crash(rng.choice(members), mode)
-            self._ring.join()
+            self._ring.newcomer()
             self.ends += 1
             self._draw()
         world.run(end)

@@ -59,7 +59,7 @@ def main() -> None:
         service.publish(rng.choice(service.alive), Flowing(topics=tuple(topics), rate=RATE))
     before = service.counters
     for _ in range(given.seconds // EVERY_S):
-        service.kill(rng.choice(service.alive), rng.choice([*CrashMode]))
+        service.crash(rng.choice(service.alive), rng.choice([*CrashMode]))
         service.start(rng.sample(service.alive, 3))
         service.run(EVERY_S)
     after = service.counters

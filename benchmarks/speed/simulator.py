@@ -3,7 +3,7 @@
     python -m benchmarks.speed.simulator [--nodes N,N,...] [--rounds R] [--quiet N,N,...]
         [--span SECONDS] [--whole N,N,...]
 
-Each round is the experiment of ``chordal sim run crash``: a ring of N brokers is formed by real
+Each round is ``chordal sim run crash``: a ring of N brokers is formed by real
 joins, a twentieth of them crash, and it heals. Most of what happens in it is heartbeats. The best
 round counts, as other programs on the machine can only make it slower.
 
@@ -40,12 +40,13 @@ from benchmarks.report import Bars, print_line
 from overlay.ids import NANOS_PER_SECOND, nanos
 from overlay.multigraph.probes import Pace
 from ring.config import LAN
-from sims.churn.laws import Law
-from sims.experiments.experiment import Experiment, run
 from sims.experiments.service import Service
-from sims.scenarios import arrivals
+from sims.scenarios import arrivals, library
 from sims.scenarios.deeds import Deeds
+from sims.scenarios.files import parse
 from sims.scenarios.inputs import Inputs
+from sims.scenarios.laws import Law
+from sims.scenarios.play import play
 from sims.scenarios.ring_stage import RingStage
 from sims.scenarios.schema import SessionChurn
 from sims.workloads.traffic import Flowing
@@ -196,9 +197,10 @@ def _speed(service: Service) -> float:
 
 
 def _measure(nodes: int) -> tuple[float, float, int]:
-    """Return real seconds, virtual seconds and events of one experiment."""
+    """Return real seconds, virtual seconds and events of one run."""
+    scenario = parse(library.find("crash"), [f"nodes={nodes}"])
     start = time.perf_counter()
-    result = run(Experiment(nodes=nodes, seed=1))
+    result = play("crash", scenario, 1).result
     seconds = time.perf_counter() - start
     return seconds, (result.run.duration_ns or 0) / NANOS_PER_SECOND, result.events
 

@@ -70,7 +70,7 @@ def run_like(
 
 def _keep(result: object, out: Path) -> None:
     from sims import dataset
-    from sims.experiments.experiment import RunResult
+    from sims.scenarios.results import RunResult
 
     assert isinstance(result, RunResult)
     dataset.write(result, out)

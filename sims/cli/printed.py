@@ -16,8 +16,8 @@ WIDTH = 120  #: of a table at least, as a pipe has no width
 TABLES = ("runs", "incidents", "probes", "traffic")
 
 if TYPE_CHECKING:
-    from sims.experiments.experiment import Progress, RunResult
-    from sims.experiments.summary import Spread, Summary
+    from sims.scenarios.results import Progress, RunResult
+    from sims.scenarios.summary import Spread, Summary
 
 
 @contextmanager

@@ -111,7 +111,7 @@ def _print_json(outcome: Outcome, files: dict[str, Path], late: Sequence[str]) -
     """Print one object: the row of the run, its summary, what was done and what became of it."""
     import msgspec
 
-    from sims.experiments.summary import summarise
+    from sims.scenarios.summary import summarise
 
     verdict = outcome.verdict
     found = {
@@ -138,7 +138,7 @@ def _print_json(outcome: Outcome, files: dict[str, Path], late: Sequence[str]) -
 
 def _print_words(outcome: Outcome, files: dict[str, Path], late: Sequence[str]) -> None:
     """Print what was done, how it was repaired, what became of events; the verdict comes last."""
-    from sims.experiments.summary import summarise
+    from sims.scenarios.summary import summarise
 
     summary = summarise(outcome.result)
     print_incidents(outcome.result, summary)

@@ -1,12 +1,7 @@
-"""Experiments on a ring in virtual time: from settings to rows, or step by step. Pure.
+"""Simulated brokers in virtual time, and the verbs that break them. Pure.
 
-From settings
-    ``experiment`` (settings, the run, its rows), ``summary`` (what it came to, for people).
-Step by step
-    ``cluster`` (a small ring, and the verbs that break it), ``record_rings`` (its brokers own
-    records), ``watched_rings`` (it is asked for Zave's invariants all the time), ``deaths`` (one
-    join, in which one of those concerned dies), ``one_death`` (what it costs a quiet ring, and who
-    hears of it).
+The ring alone
+    ``cluster`` (a small ring), ``record_rings`` (its brokers own records).
 Whole brokers
     ``service`` (a ring of them with clients, and the verbs that break it), ``forgers`` (false
     brokers, who tell it lies), ``throwers`` (false brokers and clients, who throw odd frames at
@@ -17,6 +12,5 @@ Whole brokers
 from __future__ import annotations
 
 from sims.experiments.cluster import Cluster
-from sims.experiments.experiment import Experiment, RunResult, run
 
-__all__ = ["Cluster", "Experiment", "RunResult", "run"]
+__all__ = ["Cluster"]

@@ -10,23 +10,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from random import Random
 from typing import Self
 
 from overlay.ids import NANOS_PER_SECOND, Nanos, Peer, nanos
 from overlay.machine import Fact
 from overlay.rng import rng_for
 from ring.config import LAN, RingConfig
-from ring.facts import Found, Join, Leave, Left
+from ring.facts import Found, Join, Leave, Left, PutRecord
 from ring.geometry import FIRST_ID
 from ring.invariants import Snapshot
 from ring.node import RingNode
 from sims.errors import InvariantViolated
 from sims.verdicts.ledger import Ledger
+from sims.world.cuts import Cut
 from sims.world.network import DISTANCES, Latency
 from sims.world.partitions import Partition
 from sims.world.quiet import QuietWorld
 from sims.world.warm import start_warm
-from sims.world.world import CrashMode, CutMode, World
+from sims.world.world import CrashMode, Host, World
 
 KILL, POWER = CrashMode.KILL, CrashMode.POWER
 
@@ -48,11 +50,15 @@ class Cluster:
         *,
         distances: str = "lan",
         quiet: bool = False,
+        world: World | None = None,
     ) -> None:
-        """``quiet``: leave out what changes nothing; see :mod:`sims.world.quiet`."""
+        """``quiet``: leave out what changes nothing; see :mod:`sims.world.quiet`.
+
+        ``world``: one of another kind, instead of one with that latency.
+        """
         self.config = config
         latency = latency or Latency(DISTANCES[distances], seed)
-        self.world = QuietWorld(latency) if quiet else World(latency)
+        self.world = world or (QuietWorld(latency) if quiet else World(latency))
         self.world.on_fact = self._on_fact
         self.world.on_sent = lambda uid, effect: self.ledger.on_sent(effect.about)
         self.ledger = Ledger()
@@ -86,12 +92,13 @@ class Cluster:
         return uid
 
     def start(self, contacts: Sequence[str], *, uid: str | None = None, bootstrap: int = 1) -> str:
-        """Start a broker that joins through ``contacts``; see :class:`ring.facts.Join`.
+        """Start a broker that joins through ``contacts``, or founds a ring; returns its uid.
 
-        ``uid``: of a broker that was named before it is started, see :meth:`name`.
+        ``uid``: of a broker that was named before it is started, see :meth:`name`; ``bootstrap``:
+        see :class:`ring.facts.Join`.
         """
         uid = self._add(uid)
-        self.world.give(uid, Join(self.urls(contacts), bootstrap))
+        self.world.give(uid, Join(self.urls(contacts), bootstrap) if contacts else Found())
         return uid
 
     def join(self, contacts: Sequence[str]) -> str:
@@ -134,19 +141,24 @@ class Cluster:
         """Ask a broker to leave the ring in good order; it does so as time passes."""
         self.world.give(uid, Leave())
 
-    def pause(self, uid: str) -> None:
-        """Let a broker stand still until :meth:`resume`; what is sent to it waits."""
+    def pause(self, uid: str, seconds: float | None = None) -> None:
+        """Let a broker stand still for so long, or until :meth:`resume`; what comes waits for it.
+
+        For a time: a broker that stands still already goes on as it was to.
+        """
+        if seconds is not None and uid in self.paused:
+            return
         self.paused.add(uid)
         self.world.pause(uid)
+        if seconds is not None:
+            self.world.at(self.world.now + nanos(seconds), self._resume, self.world.hosts[uid], uid)
 
     def resume(self, uid: str) -> None:
         """Let a broker that stands still go on."""
         self.paused.discard(uid)
         self.world.resume(uid)
 
-    def cut(
-        self, uid: str, other: str, mode: CutMode = CutMode.SILENT, *, one_way: bool = False
-    ) -> None:
+    def cut(self, uid: str, other: str, mode: Cut = Cut.SILENT, *, one_way: bool = False) -> None:
         """Let nothing pass between two brokers; see :meth:`World.cut`."""
         self.world.cut(uid, other, mode, one_way=one_way)
 
@@ -154,7 +166,15 @@ class Cluster:
         """End what :meth:`cut` began."""
         self.world.mend(uid, other)
 
-    def partition(self, *groups: Iterable[str]) -> None:
+    def skew(self, uid: str, rate: float) -> None:
+        """Let the clock of a broker count so many seconds in one, until it is started again."""
+        self.world.skew(uid, rate)
+
+    def put(self, uid: str, key: str, body: bytes) -> None:
+        """Let a broker own a record."""
+        self.world.give(uid, PutRecord(key, body))
+
+    def part(self, groups: Sequence[Iterable[str]]) -> None:
         """Let nothing pass between brokers of different groups until :meth:`heal`."""
         self.heal()
         self._partition = Partition(self.world, groups)
@@ -165,7 +185,7 @@ class Cluster:
         self._partition.join(uid, other)
 
     def heal(self) -> None:
-        """End the partition, if there is one."""
+        """End what :meth:`part` began, if it did."""
         if self._partition is not None:
             self._partition.heal()
             self._partition = None
@@ -173,6 +193,10 @@ class Cluster:
     def name(self, number: int) -> str:
         """Return the uid of the broker that is, or will be, the ``number``-th to be started."""
         return f"{rng_for(self._seed, 'uid', number).getrandbits(128):032x}"
+
+    def draws_of(self, uid: str, incarnation: int) -> Random:
+        """Return what a broker draws from."""
+        return rng_for(self._seed, "node", uid, incarnation)
 
     def urls(self, uids: Iterable[str]) -> tuple[str, ...]:
         """Return the addresses of brokers, whether they have been started or not."""
@@ -207,6 +231,30 @@ class Cluster:
         """Uids of all brokers that have not died, those that stand still among them."""
         return self.world.alive
 
+    def is_alive(self, uid: str) -> bool:
+        """Say whether a broker's process runs."""
+        return self.world.hosts[uid].alive
+
+    def kept(self, uid: str) -> frozenset[str]:
+        """Return the keys of the records of which a broker has the bytes, its own among them."""
+        return frozenset(self.nodes[uid].kept)
+
+    def links(self) -> list[tuple[str, str]]:
+        """Return the pairs of brokers that are linked, each once, in a fixed order."""
+        hosts = self.world.hosts
+        return sorted(
+            (uid, other)
+            for uid, host in hosts.items()
+            for other in host.wires
+            if uid < other and host.alive and hosts[other].alive
+        )
+
+    def link_counts(self) -> dict[str, int]:
+        """Return of each broker that lives how many that live it is linked to."""
+        hosts = self.world.hosts
+        living = {uid for uid, host in hosts.items() if host.alive}
+        return {uid: len(living.intersection(hosts[uid].wires)) for uid in self.alive}
+
     @property
     def in_order(self) -> list[str]:
         """Uids of all members, going right from ring id 0."""
@@ -239,10 +287,14 @@ class Cluster:
     def _add(self, uid: str | None = None, incarnation: int = 1) -> str:
         if uid is None:
             uid = self.name(len(self.nodes))
-        rng = rng_for(self._seed, "node", uid, incarnation)
+        rng = self.draws_of(uid, incarnation)
         node = self.nodes[uid] = RingNode(self.config, Peer(uid, incarnation, _url(uid)), rng)
         self.world.add(node)
         return uid
+
+    def _resume(self, host: Host, uid: str) -> None:
+        if self.world.hosts[uid] is host and host.alive:
+            self.resume(uid)
 
     def _on_fact(self, uid: str, fact: Fact) -> None:
         self.facts.append((self.world.now, uid, fact))

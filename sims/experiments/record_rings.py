@@ -17,7 +17,6 @@ from dataclasses import replace
 from overlay.ids import Nanos, Peer
 from overlay.machine import Effect, Input, Machine, Message, Refused, Send
 from ring.config import LAN, RingConfig
-from ring.facts import PutRecord
 from ring.invariants import Copies, backup_findings
 from sims.errors import InvariantViolated
 from sims.experiments.cluster import Cluster
@@ -59,10 +58,6 @@ class RecordRing(Cluster):
         if missing := self.backup_findings():
             raise InvariantViolated(f"not backed up after 0.5 s: {'; '.join(missing)}")
         return keys
-
-    def put(self, uid: str, key: str, body: bytes) -> None:
-        """Let a broker own a record, or write it anew."""
-        self.world.give(uid, PutRecord(key, body))
 
     def crash(self, uid: str, mode: CrashMode) -> None:
         """Let a broker die now; what nobody else has bytes of is ``buried``."""

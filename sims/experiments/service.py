@@ -6,7 +6,7 @@
     service.subscribe_everywhere()
     service.publish(service.uids[0], Flowing(rate=50))
     service.run(2.0)
-    service.kill(service.uids[4], KILL)
+    service.crash(service.uids[4], KILL)
     service.run(5.0)
     print(service.finish())
 """
@@ -14,9 +14,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 
 from ges.node import BrokerNode
 from ges.units.address import UNIT_LIMIT
@@ -28,7 +28,7 @@ from overlay.multigraph.probes import Pace
 from overlay.rng import rng_for
 from overlay.trace_schema import Why
 from ring.config import LAN, RingConfig
-from ring.facts import Found, Join, Joined, Left, Rejoining
+from ring.facts import Found, Join, Joined, Left, PutRecord, Rejoining
 from sims.errors import InvariantViolated
 from sims.verdicts.deliveries import Deliveries
 from sims.verdicts.judged import Excuse, Verdict
@@ -36,8 +36,9 @@ from sims.verdicts.units import unit_findings
 from sims.workloads.traffic import Flowing, Publisher, Subscriber
 from sims.world.brokers import WholeBroker
 from sims.world.clients import ClientUser, SimulatedClient
+from sims.world.cuts import Cut
 from sims.world.network import DISTANCES, Latency
-from sims.world.processes import Cut, Network
+from sims.world.processes import Network
 from sims.world.timeline import Timeline
 from sims.world.warm import spread_evenly, start_warm
 from sims.world.warm_units import dealt, laid_out, settle_in
@@ -91,6 +92,8 @@ class Service:
         self._subscribers: list[Subscriber] = []
         self._away: dict[str, Nanos] = {}  #: who is off the ring, and since when
         self._keeps_alive = keeps_alive
+        self._wished: dict[str, UnitNames] = {}  #: units that brokers wished, by uid
+        self._apart: list[tuple[Sequence[str], list[str]]] = []  #: groups that are parted
         self._pace = pace
         self._units = units
         self._seed = seed
@@ -173,6 +176,7 @@ class Service:
         """
         if uid is None:
             uid = f"{rng_for(self._seed, 'uid', len(self.brokers)).getrandbits(128):032x}"
+        self._wished[uid] = unit
         before = self.brokers.get(uid)
         incarnation = 1 if before is None else before.node.peer.incarnation + 1
         named = tuple(self.url_of(other) for other in event_links)
@@ -188,6 +192,7 @@ class Service:
         for number, (place, unit) in enumerate(zip(spread_evenly(n), wished, strict=True)):
             uid = f"{rng_for(self._seed, 'uid', number).getrandbits(128):032x}"
             self._add(uid, 1, unit=unit)
+            self._wished[uid] = unit
             places[uid] = place
         start_warm(self, places)
 
@@ -214,7 +219,15 @@ class Service:
         """Let so many seconds pass."""
         self.timeline.run(self.timeline.now + nanos(seconds))
 
-    def kill(self, uid: str, mode: CrashMode) -> None:
+    def restart(self, uid: str, contacts: Sequence[str]) -> None:
+        """Start a broker again that has died or left: the same uid, its next incarnation."""
+        self.start(contacts, uid, unit=self._wished.get(uid, ()))
+
+    def put(self, uid: str, key: str, body: bytes) -> None:
+        """Let a broker own a record."""
+        self.give(uid, PutRecord(key, body))
+
+    def crash(self, uid: str, mode: CrashMode) -> None:
         """Let a broker die now, without a word of its own."""
         broker, now = self.brokers[uid], self.timeline.now
         broker.crash(mode)
@@ -228,25 +241,39 @@ class Service:
         """Ask a broker to leave; it does so as time passes."""
         self.brokers[uid].leave()
 
-    def freeze(self, uid: str, seconds: float) -> None:
+    def pause(self, uid: str, seconds: float) -> None:
         """Let a broker stand still for so long; what comes meanwhile waits for it."""
         broker = self.brokers[uid]
         broker.pause()
         self.timeline.at(self.timeline.now + nanos(seconds), broker.resume)
 
-    def cut(self, some: Iterable[str], others: Iterable[str], mode: Cut = Cut.SILENT) -> None:
-        """Let nothing pass between two groups of brokers until :meth:`mend`."""
-        there = list(others)
-        for uid in some:
-            for other in there:
-                self.network.cut(self.brokers[uid], self.brokers[other], mode)
+    def skew(self, uid: str, rate: float) -> None:
+        """Let the clock of a broker count so many seconds in one, until it is started again."""
+        self.brokers[uid].skew(rate)
 
-    def mend(self, some: Iterable[str], others: Iterable[str]) -> None:
+    def cut(self, uid: str, other: str, mode: Cut = Cut.SILENT, *, one_way: bool = False) -> None:
+        """Let nothing pass between two brokers until :meth:`mend`; see :meth:`Network.cut`."""
+        self.network.cut(self.brokers[uid], self.brokers[other], mode, one_way=one_way)
+
+    def mend(self, uid: str, other: str) -> None:
         """End what :meth:`cut` began."""
-        there = list(others)
-        for uid in some:
-            for other in there:
-                self.network.mend(self.brokers[uid], self.brokers[other])
+        self.network.mend(self.brokers[uid], self.brokers[other])
+
+    def part(self, groups: Sequence[Sequence[str]], mode: Cut = Cut.SILENT) -> None:
+        """Let nothing pass between brokers of different groups until :meth:`heal`."""
+        self.heal()
+        self._apart = [
+            (some, [uid for group in groups[at + 1 :] for uid in group])
+            for at, some in enumerate(groups)
+        ]
+        for uid, other in self._pairs_apart():
+            self.cut(uid, other, mode)
+
+    def heal(self) -> None:
+        """End what :meth:`part` began, if it did."""
+        for uid, other in self._pairs_apart():
+            self.mend(uid, other)
+        self._apart = []
 
     def excuse(
         self,
@@ -312,6 +339,38 @@ class Service:
     def alive(self) -> list[str]:
         """Of those that live."""
         return [uid for uid, broker in self.brokers.items() if broker.alive]
+
+    def is_alive(self, uid: str) -> bool:
+        """Say whether a broker's process runs."""
+        return self.brokers[uid].alive
+
+    @property
+    def in_order(self) -> list[str]:
+        """Uids of the members that live, going right from ring id 0."""
+        members = (node.ring.member for node in self._nodes)
+        return [m.uid for m in sorted((m for m in members if m), key=lambda m: m.ring_id)]
+
+    def kept(self, uid: str) -> frozenset[str]:
+        """Return the keys of the records of which a broker has the bytes, its own among them."""
+        return frozenset(self.brokers[uid].node.ring.kept)
+
+    def links(self) -> list[tuple[str, str]]:
+        """Return the pairs of brokers that are linked, each once, in a fixed order."""
+        known = frozenset(self.alive)
+        return sorted(
+            (uid, other)
+            for uid in known
+            for other in self.brokers[uid].node.ring.linked
+            if uid < other and other in known
+        )
+
+    def link_counts(self) -> dict[str, int]:
+        """Return of each broker that lives how many that live it is linked to."""
+        counts = dict.fromkeys(self.alive, 0)
+        for ends in self.links():
+            for uid in ends:
+                counts[uid] += 1
+        return counts
 
     @property
     def is_whole(self) -> bool:
@@ -413,6 +472,10 @@ class Service:
         return unit_findings(standing, self.unit_limit)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
+
+    def _pairs_apart(self) -> Iterator[tuple[str, str]]:
+        for some, others in self._apart:
+            yield from product(some, others)
 
     @property
     def _nodes(self) -> list[BrokerNode]:

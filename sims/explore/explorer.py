@@ -25,9 +25,7 @@ finitely many: see :mod:`sims.explore.world` (time, packets, what the dead knew)
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from overlay.ids import nanos
@@ -43,11 +41,10 @@ from sims.explore.packed_states import PRIME, Block, Packed, PackedStates
 from sims.explore.partial_order import PartialOrderReduction, circles
 from sims.explore.report import Report, Step, Trail, in_words
 from sims.explore.scopes import COMPLETE, LISTS, SCOPES, broker
+from sims.explore.search import Search
 from sims.explore.state import Channel, State
 from sims.explore.steps import Steps
 from sims.explore.world import UntimedWorld
-
-Place = tuple[Packed, Trail]  #: a state, and how it was reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +65,7 @@ class _Offers:
     view: int
 
 
-class Explorer:
+class Explorer(Search[Packed, Step]):
     """Searches one scope. Deterministic: the same arguments give the same report.
 
     ``early``: timers that may run out early, by default as the scope says. ``reduce``: where all
@@ -142,90 +139,32 @@ class Explorer:
         self._looked_at: set[Packed] = set()
         self._verified = 0  #: what was known when all reduced states were last tried again
 
-    # ── searching ─────────────────────────────────────────────────────────────────────────────
+    # ── what a search asks ────────────────────────────────────────────────────────────────────
 
-    def search(self, limit: int = 1_000_000) -> Report:
-        """Go through all states within the bound, at most ``limit`` of them."""
-        with no_cycles_looked_for():
-            return self._search(limit)
+    def _is_new(self, here: Packed) -> bool:
+        if here in self._looked_at:
+            return False
+        self._looked_at |= {here} if self._reduction else set()
+        return True
 
-    def _search(self, limit: int) -> Report:
-        report = self._report
-        seen = {self._start % PRIME}
-        #: by delays spent: those with fewest first, so that no state is met again with more to go
-        waiting: list[list[Place]] = [[(self._start, Trail(None, -1))]]
-        waiting += [[] for _ in range(max(0, self._delays))]
-        for spent, bucket in enumerate(waiting):
-            while bucket:
-                here, trail = bucket.pop()
-                if here in self._looked_at:
-                    report.again += 1
-                else:
-                    report.states += 1
-                    self._looked_at |= {here} if self._reduction else set()
-                report.depth = max(report.depth, trail.depth)
-                if self._is_rest(here):
-                    report.rests += 1
-                    state = self._cells.unpack(here)
-                    self.ends.add(self._world.end(state))
-                    findings: Sequence[str] = self._checks.rest(state)
-                    if findings:
-                        return self._broken(findings, trail)
-                leads = []
-                chosen = self._chosen(here, trail, spent)
-                if self._reduction is not None:
-                    whats = [step.what for _, step in chosen]
-                    self._reduction.expect(self._cells.unpack(here), whats)
-                for choice, step in chosen:
-                    there, findings = self._take(here, step)
-                    report.steps += 1
-                    if findings:
-                        return self._broken(findings, Trail(trail, choice))
-                    leads.append(there)
-                    if there % PRIME in seen:
-                        report.seen_before += 1
-                    else:
-                        seen.add(there % PRIME)
-                        waiting[spent + step.delay].append((there, Trail(trail, choice)))
-                if here in self._reduced:
-                    self._reduced[here] = replace(self._reduced[here], leads=tuple(leads))
-                if report.states >= limit:
-                    report.complete = False
-                    return report
-                if not bucket:
-                    bucket += self._doubtful()
-        return report
+    def _key(self, here: Packed) -> int:
+        return here % PRIME
 
-    def replay(self, chosen: Sequence[int]) -> Report:
-        """Take the given choices and no others; the report tells the story."""
-        here, spent, trail = self._start, 0, Trail(None, -1)
-        findings: Sequence[str] = ()
-        for choice in chosen:
-            steps = self._steps(here, spent)
-            if not 0 <= choice < len(steps):
-                raise NoSuchScope(f"step {trail.depth + 1} has {len(steps)} choices")
-            here, findings = self._take(here, steps[choice])
-            spent += steps[choice].delay
-            trail = Trail(trail, choice)
-            if findings:
-                break
-        if not findings and self._is_rest(here):
-            findings = self._checks.rest(self._cells.unpack(here))
-        return self._broken(findings, trail)
+    def _rest(self, here: Packed) -> Sequence[str]:
+        state = self._cells.unpack(here)
+        self.ends.add(self._world.end(state))
+        return self._checks.rest(state)
 
-    def _broken(self, findings: Sequence[str], trail: Trail) -> Report:
-        report = self._report
-        report.complete = False
-        report.findings, report.choices = tuple(findings), trail.choices()
-        here, spent, story = self._start, 0, []
-        for choice in report.choices:
-            step = self._steps(here, spent)[choice]
-            state, items, grain = self._cells.unpack(here), self._world.items, self._grain
-            story.append(in_words(step, state, items, self._actions, self._place, grain))
-            here, _ = self._take(here, step)
-            spent += step.delay
-        report.story = tuple(story)
-        return report
+    def _led(self, here: Packed, leads: Sequence[Packed]) -> None:
+        if here in self._reduced:
+            self._reduced[here] = replace(self._reduced[here], leads=tuple(leads))
+
+    def _delay(self, step: Step) -> bool:
+        return step.delay
+
+    def _in_words(self, here: Packed, step: Step) -> str:
+        state, items = self._cells.unpack(here), self._world.items
+        return in_words(step, state, items, self._actions, self._place, self._grain)
 
     # ── one state ─────────────────────────────────────────────────────────────────────────────
 
@@ -259,6 +198,12 @@ class Explorer:
         return known
 
     def _chosen(self, here: Packed, trail: Trail, spent: int) -> list[tuple[int, Step]]:
+        chosen = self._enough(here, trail, spent)
+        if self._reduction is not None:
+            self._reduction.expect(self._cells.unpack(here), [step.what for _, step in chosen])
+        return chosen
+
+    def _enough(self, here: Packed, trail: Trail, spent: int) -> list[tuple[int, Step]]:
         """Return those steps that have to be tried, with their numbers among all."""
         every = list(enumerate(self._steps(here, spent)))
         if self._reduction is None or len(every) < 2 or here in self._full:
@@ -269,10 +214,9 @@ class Explorer:
         self._reduced[here] = _Reduced(trail, channels)
         return [(choice, step) for choice, step in every if step.what in channels]
 
-    def _doubtful(self) -> list[Place]:
-        """Return those states that have to be gone on from anew, with what is known now."""
+    def _doubtful(self) -> list[tuple[Packed, Trail]]:
         reduction = self._reduction
-        found: list[Place] = []
+        found: list[tuple[Packed, Trail]] = []
         if reduction is None:
             return found
         for here in circles({here: reduced.leads for here, reduced in self._reduced.items()}):
@@ -343,15 +287,3 @@ class Explorer:
 def _ring_id(node: RingNode) -> int:
     assert node.member is not None
     return node.member.ring_id
-
-
-@contextmanager
-def no_cycles_looked_for() -> Iterator[None]:
-    """Do not look for cycles of garbage: among millions of objects that stay, it takes long."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

@@ -1,6 +1,6 @@
 """Every order in which things may happen to a few brokers whose units change, one by one.
 
-The search is that of :mod:`sims.explore.explorer`: by all orders of what is under way, or by those
+The search (:mod:`sims.explore.search`) is by all orders of what is under way, or by those
 that differ from the order of sending by a few delays. The clock goes on where nothing is under way,
 and early up to a bound. All of that lasts for a few seconds of virtual time
 (:attr:`~sims.explore.unit_scopes.UnitScope.branch_ns`); what is left then happens in a fair order,
@@ -16,9 +16,9 @@ from collections.abc import Sequence
 
 from overlay.ids import Nanos, nanos
 from sims.errors import NoSuchScope, SimulationError
-from sims.explore.explorer import no_cycles_looked_for
 from sims.explore.granularity import Granularity
-from sims.explore.report import Report, Trail
+from sims.explore.report import Report
+from sims.explore.search import Search
 from sims.explore.unit_machine import Enter, Subscribed
 from sims.explore.unit_scopes import INTEREST, TOPIC, UNIT_SCOPES, unit_machines
 from sims.explore.unit_world import ABSENT, Ends, Overlay, UnitWorld
@@ -31,10 +31,9 @@ COMPLETE = -1
 #: A channel, a broker that gets all that is under way to it, an action, or None: the clock.
 What = Ends | tuple[int] | int | None
 Choice = tuple[What, bool]  #: and whether the channel is put off
-Place = tuple[Overlay, Trail]
 
 
-class UnitExplorer:
+class UnitExplorer(Search[Overlay, Choice]):
     """Searches one scope. Deterministic: the same arguments give the same report.
 
     Raises:
@@ -68,78 +67,17 @@ class UnitExplorer:
         self._start = self._form(early)
         self._branch_until = self._start.now + scope.branch_ns
 
-    def search(self, limit: int = 1_000_000) -> Report:
-        """Go through all states within the bound, at most ``limit`` of them."""
-        with no_cycles_looked_for():
-            return self._search(limit)
+    # ── what a search asks ────────────────────────────────────────────────────────────────────
 
-    def replay(self, chosen: Sequence[int]) -> Report:
-        """Take the given choices and no others; the report tells the story."""
-        here, spent, trail, story = self._start, 0, Trail(None, -1), []
-        findings: list[str] = []
-        for choice in chosen:
-            choices = self._choices(here, spent)
-            if not 0 <= choice < len(choices):
-                raise NoSuchScope(f"step {trail.depth + 1} has {len(choices)} choices")
-            story.append(self._in_words(here, choices[choice]))
-            here, spent = self._take(here, choices[choice]), spent + choices[choice][1]
-            trail = Trail(trail, choice)
-            findings = self._world.misses(here, TOPIC.encode())
-        if not findings and self._is_over(here):
-            findings = self._rest(here)
-        return self._broken(findings, trail, story)
+    def _delay(self, step: Choice) -> bool:
+        return step[1]
 
-    # ── inside ────────────────────────────────────────────────────────────────────────────────
-
-    def _search(self, limit: int) -> Report:
-        report = self._report
-        seen = {self._start}
-        waiting: list[list[Place]] = [[(self._start, Trail(None, -1))]]
-        waiting += [[] for _ in range(max(0, self._delays))]
-        for spent, bucket in enumerate(waiting):
-            while bucket:
-                here, trail = bucket.pop()
-                report.states += 1
-                report.depth = max(report.depth, trail.depth)
-                if self._is_over(here):
-                    report.rests += 1
-                    if findings := self._rest(here):
-                        return self._told(findings, trail)
-                    continue
-                for number, choice in enumerate(self._choices(here, spent)):
-                    there = self._take(here, choice)
-                    report.steps += 1
-                    if findings := self._world.misses(there, TOPIC.encode()):
-                        return self._told(findings, Trail(trail, number))
-                    if there in seen:
-                        report.seen_before += 1
-                    else:
-                        seen.add(there)
-                        waiting[spent + choice[1]].append((there, Trail(trail, number)))
-                if report.states >= limit:
-                    report.complete = False
-                    return report
-        return report
-
-    def _told(self, findings: list[str], trail: Trail) -> Report:
-        here, spent, story = self._start, 0, []
-        for number in trail.choices():
-            choice = self._choices(here, spent)[number]
-            story.append(self._in_words(here, choice))
-            here, spent = self._take(here, choice), spent + choice[1]
-        return self._broken(findings, trail, story)
-
-    def _broken(self, findings: list[str], trail: Trail, story: list[str]) -> Report:
-        report = self._report
-        report.complete = False
-        report.findings, report.choices = tuple(findings), trail.choices()
-        report.story = tuple(story)
-        return report
-
-    def _is_over(self, here: Overlay) -> bool:
+    def _is_rest(self, here: Overlay) -> bool:
         return here.now >= self._branch_until
 
-    def _choices(self, here: Overlay, spent: int) -> list[Choice]:
+    def _steps(self, here: Overlay, spent: int) -> list[Choice]:
+        if self._is_rest(here):
+            return []
         channels = [ends for ends, _ in here.channels]
         found: list[Choice] = []
         if self._in_turns:
@@ -155,7 +93,11 @@ class UnitExplorer:
             found.append((None, False))
         return found
 
-    def _take(self, here: Overlay, choice: Choice) -> Overlay:
+    def _take(self, here: Overlay, step: Choice) -> tuple[Overlay, Sequence[str]]:
+        there = self._after(here, step)
+        return there, self._world.misses(there, TOPIC.encode())
+
+    def _after(self, here: Overlay, choice: Choice) -> Overlay:
         what, is_put_off = choice
         if is_put_off:
             first, *others = here.channels
@@ -254,8 +196,8 @@ class UnitExplorer:
         todo = tuple(range(len(self._scope.actions)))
         return self._world.number(here)._replace(todo=todo, early=early)
 
-    def _in_words(self, here: Overlay, choice: Choice) -> str:
-        what, is_put_off = choice
+    def _in_words(self, here: Overlay, step: Choice) -> str:
+        what, is_put_off = step
         if isinstance(what, int):
             return str(self._scope.actions[what])
         if what is None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 
-from sims.churn.laws import Sessions
 from sims.scenarios.deeds import Deeds, spread_out
 from sims.scenarios.inputs import Inputs
+from sims.scenarios.laws import Sessions
 from sims.scenarios.schema import (
     Churn,
     FlashCrowd,

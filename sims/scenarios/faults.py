@@ -6,7 +6,6 @@ import math
 import random
 from collections.abc import Callable
 
-from overlay.ids import nanos
 from sims.scenarios.adversary import lie_in_wait
 from sims.scenarios.deeds import Deed, Deeds, how_many, spread_out
 from sims.scenarios.schema import (
@@ -24,6 +23,7 @@ from sims.scenarios.schema import (
     Scenario,
 )
 from sims.world.conditions import Conditions
+from sims.world.cuts import Cut
 from sims.world.world import CrashMode
 
 _KILL = CrashMode.KILL
@@ -111,7 +111,7 @@ def _leave(deeds: Deeds, uid: str) -> None:
 def _pause(deeds: Deeds, fault: Pause, uid: str) -> None:
     if deeds.is_alive(uid) and not deeds.is_over:
         deeds.note(Deed.PAUSE, uid)
-        deeds.stage.pause(uid, nanos(fault.for_s))
+        deeds.stage.pause(uid, fault.for_s)
         deeds.mend(fault.for_s, deeds.note, Deed.PAUSE_ENDED, uid)
 
 
@@ -197,7 +197,7 @@ def _cut(deeds: Deeds, fault: CutLinks, uid: str, other: str) -> None:
     if deeds.is_over or not (deeds.is_alive(uid) and deeds.is_alive(other)):
         return
     deeds.note(Deed.CUT, uid, other)
-    deeds.stage.cut(uid, other, fault.mode, one_way=fault.one_way)
+    deeds.stage.cut(uid, other, Cut(fault.mode), one_way=fault.one_way)
     deeds.mend(fault.for_s, _mend, deeds, fault, uid, other)
 
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import inspect
 
 from overlay.errors import ConfigError
-from sims.churn.laws import Sessions
+from sims.scenarios.laws import Sessions
 from sims.scenarios.schema import Partition, Scenario, SessionChurn
 from sims.scenarios.units import mistakes
 

@@ -10,10 +10,10 @@ from overlay.errors import ConfigError
 from overlay.ids import Nanos, nanos
 from overlay.rng import rng_for
 from ring.config import RingConfig, profile
-from sims.experiments.experiment import Progress
 from sims.scenarios.deeds import CONTACTS
 from sims.scenarios.inputs import Inputs
 from sims.scenarios.matrix import matrix_in
+from sims.scenarios.results import Progress
 from sims.scenarios.schema import Forming, Mode, Scenario, Workload
 from sims.scenarios.stage import Stage
 from sims.scenarios.whole_stage import WholeStage
@@ -145,7 +145,7 @@ def rest_units(stage: WholeStage, step: Callable[[Nanos], None], progress: Progr
     calm = 0
     while calm < UNITS_CALM and timeline.now < end:
         _pass(timeline.now + UNITS_LOOK_NS, stage, step)
-        calm = calm + 1 if stage.are_units_settled else 0
+        calm = calm + 1 if stage.are_units_in_order else 0
         progress("forming units", (timeline.now - start) / (end - start), timeline.now)
     return calm == UNITS_CALM
 
@@ -162,15 +162,14 @@ def attach(
 
     ``is_calm``: no link fails, so that express events, too, come in order.
     """
-    service = stage.service
-    service.deliveries.express_in_order = is_calm
+    stage.deliveries.express_in_order = is_calm
     topics = [f"topic/{number}" for number in range(workload.topics)]
-    homes = sorted(service.alive)
+    homes = sorted(stage.alive)
     count = workload.subscribers or len(homes)
     for number in range(count):
         home = homes[number % len(homes)] if not workload.subscribers else rng.choice(homes)
-        service.subscribe(home, topics[number % len(topics)])
-    service.run(1.0)
+        stage.subscribe(home, topics[number % len(topics)])
+    stage.run(1.0)
     park_ms = PARK_MS if workload.link_class.may_wait else 0
     for number in range(workload.publishers):
         flowing = Flowing(
@@ -180,4 +179,4 @@ def attach(
             link_class=workload.link_class,
             park_ms=park_ms,
         )
-        service.publish(rng.choice(homes), flowing)
+        stage.publish(rng.choice(homes), flowing)

@@ -18,7 +18,6 @@ from overlay.quantiles import quantile
 from overlay.release import software_version
 from overlay.rng import rng_for
 from overlay.trace_schema import PHASES, Incident, Run, Source, lasted
-from sims.experiments.experiment import Progress, RunResult
 from sims.scenarios import arrivals, faults
 from sims.scenarios.deeds import CRASHES, Deed, Deeds
 from sims.scenarios.estates import Estates
@@ -33,6 +32,7 @@ from sims.scenarios.forming import (
 )
 from sims.scenarios.inputs import Inputs, read_inputs
 from sims.scenarios.phases import Phases
+from sims.scenarios.results import Progress, RunResult
 from sims.scenarios.ring_stage import RingStage
 from sims.scenarios.roaming import roam
 from sims.scenarios.samples import HORIZON_NS, Meter, Probes, Rows
@@ -182,7 +182,7 @@ class _Play:
             self._meter = Meter(self._run_id, self._stage, rows)
             if self._whole is not None:
                 self._probes = Probes(self._run_id, rows)
-                self._whole.service.deliveries.on_judged = self._probes.on_judged
+                self._whole.deliveries.on_judged = self._probes.on_judged
         self._broken: dict[str, None] = {}
         self._settled: Nanos = 0
         self._log: list[Done] = []
@@ -279,7 +279,7 @@ class _Play:
     def _is_broken(self) -> bool:
         """An invariant is broken, or an event came that should not."""
         whole = self._whole
-        wrong = whole is not None and whole.service.deliveries.is_wrong
+        wrong = whole is not None and whole.deliveries.is_wrong
         return bool(self._stage.ledger.findings) or wrong
 
     def _rest(self, when: str) -> None:
@@ -346,7 +346,7 @@ class _Play:
             found.append(f"the ring is not repaired around {len(dead)} dead brokers {_some(dead)}")
         found += ledger.ring_findings()
         if not found and self._whole is not None and self._scenario.units is not None:
-            found = self._whole.service.unit_findings()
+            found = self._whole.unit_findings()
         return found
 
     # ── verdicts ──────────────────────────────────────────────────────────────────────────────
@@ -354,7 +354,7 @@ class _Play:
     def _judge_events(self) -> Verdict | None:
         if self._whole is None:
             return None
-        verdict = self._whole.service.finish()
+        verdict = self._whole.finish()
         lost = frozenset(verdict.missing)
         self._note([finding for finding in verdict.findings if finding not in lost])
         promises = self._scenario.promises

@@ -14,7 +14,7 @@ def roam(stage: WholeStage, workload: Workload, deeds: Deeds) -> None:
     """Let a share of the clients move, publishers and subscribers alike."""
     if workload.roam_s is None:
         return
-    rng, clients = deeds.rng("workload", "roaming"), stage.service.clients
+    rng, clients = deeds.rng("workload", "roaming"), stage.clients
     for client in rng.sample(clients, round(workload.roam_share * len(clients))):
         own = deeds.rng("workload", "roaming", client.name)
         deeds.after(
@@ -37,5 +37,5 @@ def _move(
     if client.connection is not None and others:
         there = rng.choice(others)
         deeds.note(Deed.MOVE, here, there)
-        client.step(client.move, stage.service.brokers[there].url)
+        client.step(client.move, stage.brokers[there].url)
     deeds.after(rng.expovariate(1 / workload.roam_s), _move, stage, workload, deeds, rng, client)

@@ -16,8 +16,8 @@ from ges.units.address import UNIT_LIMIT
 from ges.wire.unit_messages import SMALLEST_LIMIT, TOP_LEVEL
 from overlay.ids import LinkClass
 from ring.config import DEFAULT_BACKUPS, ChordStrategy, GapRule
-from sims.churn.laws import Law
-from sims.world.world import CrashMode, CutMode
+from sims.scenarios.laws import Law
+from sims.world.world import CrashMode
 
 MAX_NODES = 200_000
 
@@ -248,9 +248,9 @@ class CutLinks(Part, tag="cut-links", tag_field="kind", kw_only=True, frozen=Tru
 
     share: Annotated[Share, _doc("share of all links")] = 0.0
     count: Annotated[Count, _doc("so many instead of a share")] = 0
-    mode: Annotated[CutMode, _doc("silent: nobody notices at once; broken: both do")] = (
-        CutMode.SILENT
-    )
+    mode: Annotated[
+        Literal["silent", "broken"], _doc("silent: nobody notices at once; broken: both do")
+    ] = "silent"
     one_way: Annotated[bool, _doc("only one of the two ways is lost")] = False
     for_s: Annotated[float, _doc("how long each is cut", ge=0.001, le=1e6)]
     at_s: Annotated[Seconds, _doc("when the first is cut")] = 1.0

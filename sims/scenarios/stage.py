@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from overlay.ids import Nanos
 from sims.verdicts.ledger import Ledger
+from sims.world.cuts import Cut
 from sims.world.timeline import Timeline
-from sims.world.world import CrashMode, CutMode
+from sims.world.world import CrashMode
 
 
 class Sent(NamedTuple):
@@ -80,13 +80,13 @@ class Stage(Protocol):
     def leave(self, uid: str) -> None:
         """Ask a broker to leave in good order."""
 
-    def pause(self, uid: str, for_ns: Nanos) -> None:
+    def pause(self, uid: str, seconds: float) -> None:
         """Let a broker stand still for so long."""
 
     def skew(self, uid: str, rate: float) -> None:
         """Let the clock of a broker count so many seconds in one, until it is started again."""
 
-    def cut(self, uid: str, other: str, mode: CutMode, *, one_way: bool) -> None:
+    def cut(self, uid: str, other: str, mode: Cut, *, one_way: bool) -> None:
         """Let nothing pass between two brokers until :meth:`mend`."""
 
     def mend(self, uid: str, other: str) -> None:

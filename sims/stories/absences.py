@@ -16,7 +16,6 @@ from ring.facts import Move
 from sims.experiments.service import Service
 from sims.workloads.traffic import User
 from sims.world.clients import SimulatedClient
-from sims.world.processes import Cut
 from sims.world.world import CrashMode
 
 PUBLISHERS = 40
@@ -69,7 +68,7 @@ def unit_extinctions(seed: int) -> list[str]:
     for at, client in enumerate(clients):
         if at == BEFORE:
             for uid in lost:
-                service.kill(uid, CrashMode.POWER)
+                service.crash(uid, CrashMode.POWER)
         client.publish("one", [b"x"])
         service.run(PAUSE_S)
     service.run(SETTLE_S)
@@ -131,12 +130,12 @@ def event_tails(seed: int) -> list[str]:
     relay = rng.choice(ways)[1]
     sources = [uid for uid, hop in ways if hop == relay]
     clients = _publishers(service, sources)
-    service.cut([relay], [edge], Cut.SILENT)
+    service.cut(relay, edge)
     for client in clients:
         client.publish("one", [b"x"])
     service.run(0.2)
-    service.kill(relay, CrashMode.POWER)
-    service.mend([relay], [edge])
+    service.crash(relay, CrashMode.POWER)
+    service.mend(relay, edge)
     service.run(SETTLE_S)
     return _findings(reader, clients)
 

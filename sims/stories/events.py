@@ -1,15 +1,16 @@
 """Stories of whole brokers whose events flow while links and brokers fail.
 
-They are those of the live campaigns (``benchmarks/campaigns``): each broker has a subscriber, some
-have publishers. The seed decides whether brokers hold identities and secure events flow among the
-others, and whether express events do. The verdict is :mod:`sims.verdicts.deliveries`.
+Each broker has a subscriber, some have publishers. The seed decides whether brokers hold identities
+and secure events flow among the others, and whether express events do. The verdict is
+:mod:`sims.verdicts.deliveries`.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Collection
 
-from overlay.ids import NANOS_PER_SECOND, LinkClass, nanos
+from overlay.ids import NANOS_PER_SECOND, LinkClass, Nanos, nanos
 from overlay.rng import rng_for
 from overlay.trace_schema import Fate, Why
 from ring.facts import Rejoining
@@ -17,7 +18,7 @@ from sims.experiments.forgers import Claim, Forger
 from sims.experiments.service import Service
 from sims.verdicts.judged import Verdict
 from sims.workloads.traffic import Flowing
-from sims.world.processes import Cut
+from sims.world.cuts import Cut
 from sims.world.world import CrashMode
 
 RATE = 10.0  #: events a second of each publisher
@@ -59,10 +60,10 @@ def event_halves(seed: int) -> list[str]:
     here, there = order[:at], order[at:]
     service.run(2)
     since = service.timeline.now
-    service.cut(here, there, rng.choice((Cut.SILENT, Cut.LATE, Cut.BROKEN)))
+    service.part([here, there], rng.choice((Cut.SILENT, Cut.LATE, Cut.BROKEN)))
     service.run(rng.uniform(3, 12))
     mended = service.timeline.now
-    service.mend(here, there)
+    service.heal()
     service.rest()
     until = service.timeline.now + nanos(MERGE_S)
     service.run(MERGE_S + 3)
@@ -74,7 +75,7 @@ def event_halves(seed: int) -> list[str]:
 
 
 def event_isolations(seed: int) -> list[str]:
-    """A broker is cut off from all others, again and again: the others miss nothing for it."""
+    """A broker is cut off again and again: the others keep their places, and miss nothing."""
     rng = rng_for(seed, "stories", "event-isolations")
     service = flowing(rng, seed, size=rng.randint(4, 9), publishers=3)
     service.deliveries.express_in_order = False
@@ -84,16 +85,17 @@ def event_isolations(seed: int) -> list[str]:
     service.run(rng.uniform(1, 6))
     since = service.timeline.now
     for _ in range(3):
-        service.cut([victim], others, mode)
+        service.part([[victim], others], mode)
         service.run(rng.uniform(0.5, 5))
-        service.mend([victim], others)
+        service.heal()
         service.run(rng.uniform(1, 6))
     service.rest()
     until = service.timeline.now + nanos(MERGE_S)
     service.run(MERGE_S + 3)
     service.excuse(Why.APART, since - nanos(1), [victim], None, until)
     service.excuse(Why.APART, since - nanos(1), None, [victim], until)
-    return _findings(service, service.finish())
+    anew = [f"{uid[:8]} joined anew: {why}" for uid, why in _rejoined(service, since, others)]
+    return anew + _findings(service, service.finish())
 
 
 def event_kills(seed: int) -> list[str]:
@@ -108,7 +110,7 @@ def event_kills(seed: int) -> list[str]:
         if verb == "leave":
             service.leave(uid)
         else:
-            service.kill(uid, CrashMode(verb))
+            service.crash(uid, CrashMode(verb))
         if rng.random() < 0.5:
             service.run(rng.choice((0.01, 1.0, 4.0)))
             if uid not in service.alive:
@@ -125,7 +127,7 @@ def event_freezes(seed: int) -> list[str]:
     for _ in range(3):
         service.run(rng.uniform(1, 4))
         seconds = rng.uniform(0.05, 0.6) if rng.random() < 0.4 else rng.uniform(2.5, 5)
-        service.freeze(rng.choice(service.uids), seconds)
+        service.pause(rng.choice(service.uids), seconds)
         service.run(seconds)
     service.run(6)
     return _findings(service, service.finish())
@@ -190,9 +192,17 @@ def forge(service: Service, victim: str, seconds: float, claim: Claim) -> list[s
         service.run(0.1)
     service.run(seconds)
     return [
-        f"{uid[:8]} lost its place, as false brokers told of a death: {fact.reason}"
+        f"{uid[:8]} lost its place, as false brokers told of a death: {why}"
+        for uid, why in _rejoined(service, since, service.uids)
+    ]
+
+
+def _rejoined(service: Service, since: Nanos, whose: Collection[str]) -> list[tuple[str, str]]:
+    """Return which of these brokers lost their places since then, and why."""
+    return [
+        (uid, fact.reason)
         for at, uid, fact in service.facts
-        if at >= since and isinstance(fact, Rejoining)
+        if at >= since and uid in whose and isinstance(fact, Rejoining)
     ]
 
 

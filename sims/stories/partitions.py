@@ -15,7 +15,7 @@ def partitions(seed: int) -> list[str]:
     cluster = Cluster.ring_of(12, seed)
     drawn = rng_for(seed, "mutants", "sides").sample(cluster.alive, 12)
     sides = [drawn[:4], drawn[4:]] if seed % 2 else [drawn[:6], drawn[6:]]
-    cluster.partition(*sides)
+    cluster.part(sides)
     cluster.run(APART_S)
     found = [finding for side in sides for finding in cluster.ledger.ring_findings(side)]
     cluster.heal()
@@ -28,7 +28,7 @@ def castaways(seed: int) -> list[str]:
     cluster = Cluster.ring_of(9, seed)
     uid = cluster.in_order[seed % 9]
     rest = [other for other in cluster.alive if other != uid]
-    cluster.partition([uid], rest)
+    cluster.part([[uid], rest])
     cluster.run(APART_S)
     found = cluster.ledger.ring_findings(rest)
     cluster.heal()
@@ -48,7 +48,7 @@ def returns(seed: int) -> list[str]:
     for _ in range(12):
         lone = rng.choice(cluster.alive)
         cluster.facts.clear()
-        cluster.partition([lone], [uid for uid in cluster.alive if uid != lone])
+        cluster.part([[lone], [uid for uid in cluster.alive if uid != lone]])
         cluster.run(rng.uniform(1.0, 1.3))
         cluster.heal()
         cluster.run(8)

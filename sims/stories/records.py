@@ -113,7 +113,7 @@ def comebacks(seed: int) -> list[str]:
         if other != uid
     ]
     rest = [other for other in ring.alive if other != uid]
-    ring.partition([uid], rest)
+    ring.part([[uid], rest])
     ring.run(20)
     ring.heal()
     ring.rest(MERGE_S)
@@ -172,7 +172,7 @@ def drifts(seed: int) -> list[str]:
         keys = ring.put_everywhere()
         order = ring.in_order
         sides = [order[::2], order[1::2]]
-        ring.partition(*sides)
+        ring.part(sides)
         ring.run(MEETING_S)
         for _ in range(4):
             for side in sides:

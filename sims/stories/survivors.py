@@ -22,7 +22,7 @@ from sims.experiments.service import Service
 from sims.verdicts.survivors import Sent, Survivors
 from sims.workloads.witnesses import Witness
 from sims.world.clients import SimulatedClient
-from sims.world.processes import Cut
+from sims.world.cuts import Cut
 from sims.world.world import CrashMode
 
 PUBLISHERS = 4
@@ -111,7 +111,7 @@ class _Scene:
         """A broker dies; returns its uid."""
         uid = self.rng.choice(self.service.alive)
         self.judge.ended(uid, self.service.timeline.now)
-        self.service.kill(uid, self.rng.choice((CrashMode.KILL, CrashMode.POWER)))
+        self.service.crash(uid, self.rng.choice((CrashMode.KILL, CrashMode.POWER)))
         return uid
 
     def return_soon(self) -> None:
@@ -131,7 +131,7 @@ class _Scene:
     def freeze(self) -> None:
         """A broker stands still, for a moment or for so long that others hold it for dead."""
         seconds = self.rng.choice((self.rng.uniform(0.05, 0.6), self.rng.uniform(2.5, 5)))
-        self.service.freeze(self.rng.choice(self.service.alive), seconds)
+        self.service.pause(self.rng.choice(self.service.alive), seconds)
 
     def cut_links(self) -> None:
         """Some links of a broker are harmed; those that are late catch up."""
@@ -153,10 +153,10 @@ class _Scene:
         at = rng.randint(1, len(order) - 1)
         here, there = order[:at], order[at:]
         span = self.judge.separated(here, there, service.timeline.now)
-        service.cut(here, there, rng.choice((Cut.SILENT, Cut.LATE, Cut.BROKEN)))
+        service.part([here, there], rng.choice((Cut.SILENT, Cut.LATE, Cut.BROKEN)))
         service.run(rng.uniform(1, 10))
         mended = service.timeline.now
-        service.mend(here, there)
+        service.heal()
         service.rest()
         span.until = service.timeline.now + nanos(MERGE_S)
         self.judge.doubted(mended, span.until)

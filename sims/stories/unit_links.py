@@ -12,7 +12,7 @@ from ring.facts import Rejoining
 from sims.experiments.service import Service
 from sims.workloads.readers import Reader
 from sims.workloads.traffic import Flowing
-from sims.world.processes import Cut
+from sims.world.cuts import Cut
 
 SIZE, LIMIT = 9, 3
 TOLD_S = 1.5  #: from a lost link until all know that the secure part is broken
@@ -83,15 +83,15 @@ def unit_losses(seed: int) -> list[str]:
     # A broker has one member of its cluster left that it is linked to: all reach it by that one.
     name = rng.choice([*clusters])
     lone, *beside = rng.sample(clusters[name], len(clusters[name]))
-    service.cut([lone], beside[1:], Cut.BROKEN)
+    service.part([[lone], beside[1:]], Cut.BROKEN)
     service.run(LOSS_S)
     if any(each.severity is Severity.PARTITION for each in _told(service, 0)):
         findings.append("a broker was said to be cut off that others reach by way of a third one")
-    service.mend([lone], beside[1:])
+    service.heal()
     service.rest()
     since = len(service.facts)
     others = [uid for uid in service.alive if uid not in clusters[name]]
-    service.cut(clusters[name], others)
+    service.part([clusters[name], others])
     end = service.timeline.now + nanos(PARTED_S)
     while (silent := _silent(service, since)) and service.timeline.now < end:
         service.run(1)
@@ -119,9 +119,9 @@ def unit_ways(seed: int) -> list[str]:
         service.publish(uid, Flowing(rate=20.0))
     service.run(1)
     since = service.timeline.now
-    service.cut(clusters[away], others, Cut.BROKEN)
+    service.part([clusters[away], others], Cut.BROKEN)
     service.run(rng.uniform(2, STUCK_S))
-    service.mend(clusters[away], others)
+    service.heal()
     service.run(6)
     if any(at > since and isinstance(fact, Rejoining) for at, _, fact in service.facts):
         service.excuse(Why.APART, since - nanos(1))  # brokers were held for dead that were not

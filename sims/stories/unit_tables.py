@@ -14,7 +14,7 @@ from ges.units.unit_names import parse_unit, written
 from overlay.ids import nanos, short
 from overlay.rng import rng_for
 from sims.experiments.service import UNITS_PAUSE_NS, Service
-from sims.world.processes import Cut
+from sims.world.cuts import Cut
 from sims.world.world import CrashMode
 
 AGREED_S = 90.0  #: until all is in order: slots of the dead rest for 60 s
@@ -42,7 +42,7 @@ def unit_growth(seed: int) -> list[str]:
     for uid in service.alive:
         clusters.setdefault(service.brokers[uid].node.units.cluster, []).append(uid)
     for uid in rng.choice([*clusters.values()]):
-        service.kill(uid, CrashMode.KILL)
+        service.crash(uid, CrashMode.KILL)
     service.leave(rng.choice(service.alive))
     service.run(EMPTY_S)
     return _agree(service, AGREED_S) or _empty(service)
@@ -96,9 +96,9 @@ def unit_merges(seed: int) -> list[str]:
     order = rng.sample(service.alive, len(service.alive))
     at = rng.randint(1, len(order) - 1)
     here, there = order[:at], order[at:]
-    service.cut(here, there, rng.choice((Cut.SILENT, Cut.BROKEN)))
+    service.part([here, there], rng.choice((Cut.SILENT, Cut.BROKEN)))
     service.run(rng.uniform(3, 20))
-    service.mend(here, there)
+    service.heal()
     service.rest()
     return _agree(service, AGREED_S)
 

@@ -29,7 +29,7 @@ def unit_kills(seed: int) -> list[str]:
     _flow(service, rng)
     for _ in range(3):
         service.run(rng.uniform(1, 5))
-        service.kill(rng.choice(service.alive), CrashMode.KILL)
+        service.crash(rng.choice(service.alive), CrashMode.KILL)
     service.run(6)
     return _findings(service.finish(settle_s=5))
 

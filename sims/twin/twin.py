@@ -13,14 +13,14 @@ from pathlib import Path
 from overlay.ids import nanos
 from overlay.rng import rng_for
 from overlay.trace_schema import Deed, Incident
-from sims.experiments.experiment import RunResult
 from sims.scenarios.deeds import Deed as Deeds
 from sims.scenarios.inputs import Inputs
 from sims.scenarios.play import Outcome, play
+from sims.scenarios.results import RunResult
 from sims.scenarios.schema import Crash, CutLinks, Fault, Network, Pause, Scenario
 from sims.twin.drills import Conditions, Drills
 from sims.world.network import DISTANCES
-from sims.world.world import CrashMode, CutMode
+from sims.world.world import CrashMode
 
 NAME = "drill-twin"
 AT_S = 1.0  #: when it is struck
@@ -109,7 +109,7 @@ def _faults(conditions: Conditions) -> Iterator[Fault]:
             case "pause":
                 yield Pause(count=count, for_s=conditions.pause_s, at_s=AT_S)
             case _:
-                yield CutLinks(count=count, mode=CutMode.BROKEN, for_s=conditions.cut_s, at_s=AT_S)
+                yield CutLinks(count=count, mode="broken", for_s=conditions.cut_s, at_s=AT_S)
 
 
 def _deeds(outcome: Outcome) -> Iterator[Deed]:

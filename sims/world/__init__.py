@@ -3,7 +3,8 @@
 Time and distance
     ``timeline`` (a heap of what happens next), ``clocks`` (that run fast or slow), ``network``
     (latencies), ``conditions`` (a network that loses and delays), ``bandwidth`` (and the queues of
-    links that are loaded), ``collecting`` (of garbage, which is seldom there).
+    links that are loaded), ``cuts`` (what becomes of those that fail), ``collecting`` (of garbage,
+    which is seldom there).
 Rings
     ``world`` (machines alone, whose messages are objects), ``quiet`` (the same without heartbeats
     that change nothing), ``calm_answers`` (pings and questions to chords there), ``faults`` (loss,

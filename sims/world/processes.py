@@ -6,34 +6,24 @@
   :data:`SOCKET_BYTES` at most that the other end has not read.
 * A process that closes, or is killed, has sent what its kernel has been given: the end comes behind
   that.
-* Two processes can be cut off from each other (:class:`Cut`). A process that stands still reads
-  nothing, and finds all that has come when it goes on.
+* Two processes can be cut off from each other (:mod:`sims.world.cuts`). A process that stands still
+  reads nothing, and finds all that has come when it goes on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import StrEnum
 from typing import Protocol
 
 from overlay.ids import Nanos
 from sims.world.bandwidth import Bandwidth
 from sims.world.clocks import Clock, SkewedClock
+from sims.world.cuts import Cut
 from sims.world.network import Latency
 from sims.world.timeline import Timeline
 from sims.world.world import CrashMode
 
 SOCKET_BYTES = 4 * 1024 * 1024  #: what both kernels hold of one stream
-
-
-class Cut(StrEnum):
-    """What becomes of the streams between two processes that are cut off from each other."""
-
-    SILENT = "silent"  #: they look up at both ends, but all that is sent on them is lost
-    BROKEN = "broken"  #: they close at both ends at once
-    CLOSED = "closed"  #: they close at both ends, behind what is under way
-    SHORT = "short"  #: the next bytes are cut short, and then they close at both ends
-    LATE = "late"  #: what is sent on them arrives when the two can reach each other again
 
 
 class Queue(Protocol):

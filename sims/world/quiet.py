@@ -33,8 +33,9 @@ from ring.core import Timer
 from ring.node import RingNode
 from ring.wire.messages import ChordAnswer, ChordQuery, Heartbeat, Ping
 from sims.world.calm_answers import Answers, AskChords, is_undisturbed
+from sims.world.cuts import Cut
 from sims.world.network import Latency, Way
-from sims.world.world import CrashMode, CutMode, Host, Pipe, World
+from sims.world.world import CrashMode, Host, Pipe, World
 
 #: What a broker sends without having heard or found out anything.
 _ROUTINE = frozenset({Ping, ChordQuery, ChordAnswer})
@@ -136,9 +137,7 @@ class QuietWorld(World):
         super().crash(uid, mode)
         self.answers.look(uid)
 
-    def cut(
-        self, uid: str, other: str, mode: CutMode = CutMode.SILENT, *, one_way: bool = False
-    ) -> None:
+    def cut(self, uid: str, other: str, mode: Cut = Cut.SILENT, *, one_way: bool = False) -> None:
         """Let nothing pass between two hosts until :meth:`mend`; see :meth:`World.cut`."""
         self._disturb(uid)
         self._disturb(other)

@@ -37,6 +37,7 @@ from overlay.machine import (
 )
 from sims.world.bandwidth import Bandwidth
 from sims.world.clocks import SkewedClock
+from sims.world.cuts import Cut
 from sims.world.network import Latency
 from sims.world.timeline import Timeline
 
@@ -48,13 +49,6 @@ class CrashMode(StrEnum):
 
     KILL = "kill"  #: the process is killed: its machine closes the sockets
     POWER = "power"  #: the machine is gone: silence
-
-
-class CutMode(StrEnum):
-    """What becomes of the link between two hosts that are cut off from each other."""
-
-    SILENT = "silent"  #: it looks up at both ends, but what is sent on it is lost
-    BROKEN = "broken"  #: it closes at both ends at once
 
 
 class Host:
@@ -142,9 +136,7 @@ class World(Timeline):
         host.wires.clear()
         host.backlog.clear()
 
-    def cut(
-        self, uid: str, other: str, mode: CutMode = CutMode.SILENT, *, one_way: bool = False
-    ) -> None:
+    def cut(self, uid: str, other: str, mode: Cut = Cut.SILENT, *, one_way: bool = False) -> None:
         """Let nothing pass between two hosts until :meth:`mend`; all others reach both.
 
         No new link can be made, and ``mode`` says what becomes of the one there is. ``one_way``:
@@ -158,7 +150,7 @@ class World(Timeline):
         wire = here.wires.get(other)
         if wire is None or there.wires.get(uid) is not wire:
             return
-        if mode is CutMode.BROKEN:
+        if mode is Cut.BROKEN:
             self._later(uid, other, wire, self._arrive_down, Closed.LOST)
             self._later(other, uid, wire, self._arrive_down, Closed.LOST)
         else:

@@ -16,7 +16,7 @@ from pyarrow import parquet
 from overlay.errors import ConfigError, InvariantError
 from overlay.trace_schema import Incident, Run, Verdict
 from sims.dataset import arrow_schema, prepare, write
-from sims.experiments.experiment import RunResult
+from sims.scenarios.results import RunResult
 from tests.helpers.rows import incident, run
 
 S = TypeVar("S", bound=msgspec.Struct)

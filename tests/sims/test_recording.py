@@ -20,10 +20,10 @@ from overlay.errors import ConfigError
 from overlay.release import software_version
 from overlay.trace_schema import Fate, Probe, Traffic
 from sims import recording as recordings
-from sims.experiments.experiment import RunResult
 from sims.recording import Recording
 from sims.scenarios.files import ScenarioFile, parse
 from sims.scenarios.play import Outcome, play, run_id
+from sims.scenarios.results import RunResult
 from tests.helpers.rows import incident, probe, run, traffic
 
 RESULT = RunResult(run(), (incident(),), 1)

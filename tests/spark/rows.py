@@ -9,7 +9,7 @@ import msgspec
 
 from overlay.trace_schema import Incident, Run, Source
 from sims import dataset
-from sims.experiments.experiment import RunResult
+from sims.scenarios.results import RunResult
 from spark.sweep.cells import Cell
 from tests.helpers import rows
 

@@ -32,7 +32,7 @@ def loss(bars: Bars, seed: int, seconds: float) -> None:
         rates[tested] = wrong / windows
         bars.note(
             f"B19  {'with' if tested else 'without'} C's test: {wrong} of 1000 live brokers"
-            f" declared dead, {len(ring.told(Suspected))} suspicions, {windows:.0f} windows"
+            f" declared dead, {len(ring.kept_of(Suspected))} suspicions, {windows:.0f} windows"
         )
         if tested:
             what = f"10 % loss: false confirmations per window (95 % bound if 0: {3 / windows:.1e})"
@@ -49,7 +49,9 @@ def loss(bars: Bars, seed: int, seconds: float) -> None:
     ring.run(5)
     ring.wanted = (Confirmed, Suspected)
     ring.run(seconds / 4)
-    what = f"10 % of all segments sent again by TCP: {len(ring.told(Suspected))} suspicions, deaths"
+    what = (
+        f"10 % of all segments sent again by TCP: {len(ring.kept_of(Suspected))} suspicions, deaths"
+    )
     if seconds / 4 > LAN.silence_ns / NANOS_PER_SECOND:
         bars.check("B19", what, len(_condemned(ring)), 0)
     else:  # before that nobody can be suspected
@@ -73,7 +75,7 @@ def separated_pairs(bars: Bars, seed: int, scale: float) -> None:
             ring.world.separated = share
             ring.run(30)
             cases = set()
-            for _, observer, fact in ring.told(Suspected):
+            for _, observer, fact in ring.kept_of(Suspected):
                 assert isinstance(fact, Suspected)
                 cases.add((observer, fact.subject.uid))
             affected += len(cases)
@@ -93,7 +95,7 @@ def separated_pairs(bars: Bars, seed: int, scale: float) -> None:
 def _condemned(ring: Ring) -> set[tuple[str, int]]:
     """Return the lives that were declared dead although they were not."""
     found = set()
-    for _, _, fact in ring.told(Confirmed):
+    for _, _, fact in ring.kept_of(Confirmed):
         assert isinstance(fact, Confirmed)
         if ring.world.hosts[fact.subject.uid].alive:
             found.add((fact.subject.uid, fact.subject.incarnation))

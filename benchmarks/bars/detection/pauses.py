@@ -51,7 +51,7 @@ def pauses(bars: Bars, seed: int, seconds: float) -> None:
             length = seconds if longest > 2 else seconds / 4
             woke, slept = _sleep_in_turns(ring, shortest, longest, length, seed)
             blamed = 0
-            for at, observer, fact in ring.told(Confirmed):
+            for at, observer, fact in ring.kept_of(Confirmed):
                 assert isinstance(fact, Confirmed)
                 subject = fact.subject.uid
                 spans = slept.get(subject, ())
@@ -105,7 +105,7 @@ def _sleep_in_turns(
 def _reintegration(bars: Bars, ring: Ring, slept: dict[str, list[tuple[Nanos, Nanos]]]) -> None:
     """How long after it woke a broker that was declared dead is a member again."""
     joined: dict[str, list[Nanos]] = {}
-    for at, uid, _ in ring.told(Joined):
+    for at, uid, _ in ring.kept_of(Joined):
         joined.setdefault(uid, []).append(at)
     taken = []
     for uid, spans in slept.items():

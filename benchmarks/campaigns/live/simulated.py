@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from benchmarks.campaigns.live.evidence import Times
 from overlay.ids import NANOS_PER_SECOND
-from sims.experiments.experiment import Experiment, run
+from sims.scenarios import library
+from sims.scenarios.files import parse
+from sims.scenarios.play import play
 from sims.world.world import CrashMode
 
 
@@ -17,16 +19,12 @@ def simulated(nodes: int, profile: str, mode: CrashMode, crashes: int, seed: int
     right ones, as seen by one who knows; a live broker takes it for so when its neighbours'
     views agree, one message later.
     """
+    one_at_a_time = ["faults.0.count=1", f"faults.0.mode={mode}"]  # as in the soak
+    changes = [f"nodes={nodes}", f"profile={profile}", *one_at_a_time]
+    scenario = parse(library.find("crash"), changes)
     found: list[Times] = []
     while len(found) < crashes:
-        experiment = Experiment(
-            nodes=nodes,
-            seed=seed,
-            crash_share=1 / nodes,  # one failure at a time, as in the soak
-            crash_mode=mode,
-            profile=profile,
-        )
-        for row in run(experiment).incidents:
+        for row in play("crash", scenario, seed).result.incidents:
             if row.failed_ns is not None:
                 reached = (row.suspected_ns, row.confirmed_ns, row.repaired_ns)
                 found.append(Times(*(_seconds(row.failed_ns, at) for at in reached)))

@@ -46,7 +46,7 @@ def play(seed: int, steps: list[tuple[str, int, float]]) -> UnitsRing:
             ring.crash(one, CrashMode(verb))
         elif verb == "part" and len(alive) > 3 and not is_apart:
             at = 1 + drawn % (len(alive) - 1)
-            ring.partition(alive[at:], alive[:at])
+            ring.part([alive[at:], alive[:at]])
             is_apart = True
         elif verb == "heal":
             ring.heal()
@@ -206,7 +206,7 @@ def test_after_a_partition_most_have_the_addresses_of_before(pause_s: float) -> 
     ring.agree()
     before = ring.addresses()
     order = ring.in_order
-    ring.partition(order[:5], order[5:])
+    ring.part([order[:5], order[5:]])
     ring.run(pause_s)
     ring.heal()
     ring.rest(200)

@@ -300,7 +300,7 @@ def play(seed: int, steps: int) -> MovingUnits:
             ring.start_in(rng.choice(("eu/fra/a", "us/nyc/x", "us/rom/x", "", "eu")))
         elif verb == "part" and len(alive) > 3 and not is_apart:
             at = rng.randrange(1, len(alive))
-            ring.partition(alive[at:], alive[:at])
+            ring.part([alive[at:], alive[:at]])
             is_apart = True
         elif verb == "heal":
             ring.heal()

@@ -224,7 +224,7 @@ def play(seed: int, steps: int) -> NamedRing:
             ring.restart(rng.choice([uid for uid in ring.nodes if uid not in alive]), alive)
         elif verb == "part" and len(alive) > 3 and not is_apart:
             at = rng.randrange(1, len(alive))
-            ring.partition(alive[at:], alive[:at])
+            ring.part([alive[at:], alive[:at]])
             is_apart = True
         elif verb == "heal":
             ring.heal()

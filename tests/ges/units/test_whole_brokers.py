@@ -34,7 +34,7 @@ def test_a_new_steward_and_new_slots_disturb_no_client() -> None:
     service.run(1)
     connections = [client.connection for client in service.clients]
     before = addresses(service)[1:]
-    service.kill(steward, CrashMode.KILL)
+    service.crash(steward, CrashMode.KILL)
     service.run(5)
     service.rest()
     service.start(service.alive)

@@ -46,7 +46,7 @@ def play(seed: int, steps: int) -> UnitsRing:
             ring.crash(one, CrashMode(verb))
         elif verb == "part" and len(alive) > 3 and not is_apart:
             at = rng.randrange(1, len(alive))
-            ring.partition(alive[at:], alive[:at])
+            ring.part([alive[at:], alive[:at]])
             is_apart = True
         elif verb == "heal":
             ring.heal()
@@ -338,7 +338,7 @@ def test_after_a_partition_who_stands_where_it_stood_has_the_address_of_before()
     before = ring.addresses()
     order = ring.in_order
     places = {uid: ring.nodes[uid].member for uid in order}
-    ring.partition(order[:5], order[5:])
+    ring.part([order[:5], order[5:]])
     ring.run(3)
     ring.heal()
     ring.rest(200)

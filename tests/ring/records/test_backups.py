@@ -33,7 +33,7 @@ from ring.wire.record_messages import (
 )
 from sims.experiments.cluster import KILL
 from sims.experiments.record_rings import Filter, RecordRing
-from sims.world.world import CutMode
+from sims.world.cuts import Cut
 from tests.helpers.bench import Bench, member, sent, told
 from tests.helpers.strategies import structs
 
@@ -319,7 +319,7 @@ def test_a_link_that_breaks_while_an_index_is_gone_through_holds_nothing_up() ->
         is_index = isinstance(effect, Send) and isinstance(effect.message, IndexRequest)
         if is_index and uid == holder and not cut_at:
             cut_at.append(ring.world.now)
-            ring.cut(holder, owner, CutMode.BROKEN)
+            ring.cut(holder, owner, Cut.BROKEN)
             ring.world.at(ring.world.now + nanos(0.001), ring.mend, holder, owner)
 
     ring.world.on_sent = on_sent

@@ -518,7 +518,7 @@ def test_who_was_cut_off_takes_nothing_from_those_that_lived_on(seconds: float) 
     ring.put_everywhere()
     order = ring.in_order
     around, alone = (order[4], order[6]), order[5]
-    ring.partition([alone], [uid for uid in order if uid != alone])
+    ring.part([[alone], [uid for uid in order if uid != alone]])
     ring.run(seconds / 2)
     for uid in around:
         ring.put(uid, f"{uid}/0", b"latest")
@@ -558,7 +558,7 @@ def test_who_was_cut_off_does_not_claim_bytes_of_before_either(seed: int) -> Non
     for key in keys:
         ring.put(owner, key, b"latest")
     ring.run(0.5)
-    ring.partition([alone], [uid for uid in order if uid != alone])
+    ring.part([[alone], [uid for uid in order if uid != alone]])
     ring.run(2.5)
     ring.heal()
     ring.settle()
@@ -598,10 +598,10 @@ def test_what_is_claimed_anew_after_a_cut_does_not_win_over_its_owner_later(seed
     ring.put_everywhere(1)
     order = ring.in_order
     alone, owners = order[5], (order[4], order[6])
-    ring.partition([alone], [uid for uid in order if uid != alone])
+    ring.part([[alone], [uid for uid in order if uid != alone]])
     ring.run(3.5)
     west = [uid for uid in order[:9] if uid != alone]
-    ring.partition(west, [*order[9:], alone])
+    ring.part([west, [*order[9:], alone]])
     ring.run(60)
     for uid in owners:
         ring.put(uid, f"{uid}/0", b"latest")

@@ -34,16 +34,16 @@ def stage_of(nodes: int, units: Units) -> WholeStage:
     latency = conditions_of(scenario, 1, Inputs(Path(), {}))
     stage = WholeStage(1, config_of(scenario), latency, secure=False, units=units)
     stage.begin(nodes)
-    stage.service.rest_units()
+    stage.rest_units()
     return stage
 
 
 def cluster_of(stage: WholeStage, uid: str) -> tuple[int, ...]:
-    return stage.service.brokers[uid].node.units.cluster or ()
+    return stage.brokers[uid].node.units.cluster or ()
 
 
 def names_of(stage: WholeStage, uid: str) -> UnitNames:
-    return stage.service.brokers[uid].node.units.names
+    return stage.brokers[uid].node.units.names
 
 
 def test_units_of_so_many_levels_are_there_at_once_and_stay() -> None:
@@ -52,9 +52,9 @@ def test_units_of_so_many_levels_are_there_at_once_and_stay() -> None:
     assert {cluster[0] for cluster in clusters.values()} == {0}
     assert {cluster[1] for cluster in clusters.values()} == {0, 1}
     assert len(set(clusters.values())) == 4
-    stage.service.run(40)  # longer than it takes until small units are folded
+    stage.run(40)  # longer than it takes until small units are folded
     assert {uid: cluster_of(stage, uid) for uid in stage.alive} == clusters
-    assert stage.service.unit_findings() == []
+    assert stage.unit_findings() == []
 
 
 def test_brokers_are_dealt_out_over_named_units_and_newcomers_as_well() -> None:
@@ -62,12 +62,12 @@ def test_brokers_are_dealt_out_over_named_units_and_newcomers_as_well() -> None:
     named = [("eu", "fra", "a"), ("eu", "lon", "a"), ("us",)]
     assert [names_of(stage, uid) for uid in stage.in_order] == [n for n in named for _ in range(2)]
     uid = stage.start(stage.alive[:1])
-    stage.service.run(20)
+    stage.run(20)
     assert names_of(stage, uid) == ("eu", "fra", "a")
     stage.crash(uid, CrashMode.KILL)
-    stage.service.run(5)
+    stage.run(5)
     stage.restart(uid, stage.alive[:1])
-    stage.service.run(20)
+    stage.run(20)
     assert names_of(stage, uid) == ("eu", "fra", "a"), "it comes back where it was"
 
 
@@ -159,7 +159,7 @@ def test_each_broker_owns_its_records_once() -> None:
     stage.timeline.run(10**9)
     estates.begin()
     stage.timeline.run(3 * 10**9)
-    owned = {uid: stage.cluster.nodes[uid].records for uid in stage.alive}
+    owned = {uid: stage.nodes[uid].records for uid in stage.alive}
     assert {len(records) for records in owned.values()} == {3}
     assert {len(body) for records in owned.values() for body in records.values()} == {16}
     assert estates.lost == []

@@ -17,9 +17,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from benchmarks.bars.watched_rings import WatchedRing
 from ring.facts import DropRecord
 from sims.experiments.cluster import KILL, POWER
-from sims.experiments.watched_rings import WatchedRing
 from sims.world.world import CrashMode
 from tests.helpers.examples import examples
 

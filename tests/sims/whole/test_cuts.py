@@ -16,7 +16,8 @@ from overlay.machine import (
     Send,
 )
 from ring.wire.messages import Heartbeat
-from sims.world.world import CONNECT_TIMEOUT_NS, CutMode
+from sims.world.cuts import Cut
+from sims.world.world import CONNECT_TIMEOUT_NS
 from tests.sims.world.test_world import A, B, Pair
 
 BEAT = Heartbeat(1)
@@ -58,7 +59,7 @@ def test_one_way_only_what_one_end_sends_is_lost(linked: Pair) -> None:
 
 
 def test_a_broken_link_closes_at_both_ends(linked: Pair) -> None:
-    linked.world.cut(A.uid, B.uid, CutMode.BROKEN)
+    linked.world.cut(A.uid, B.uid, Cut.BROKEN)
     linked.run()
     assert linked.a.inputs == [LinkDown(B.uid, Closed.LOST)]
     assert linked.b.inputs == [LinkDown(A.uid, Closed.LOST)]

@@ -16,7 +16,7 @@ from overlay.wire.codec import FrameRun
 from sims.experiments.service import Service
 from sims.workloads.traffic import Flowing
 from sims.world.brokers import WholeBroker
-from sims.world.processes import Cut
+from sims.world.cuts import Cut
 from tests.helpers.overlays import Notes, attach
 
 NORMAL = LinkClass.NORMAL
@@ -177,14 +177,14 @@ def test_events_wait_for_a_declared_link_that_is_lost_although_the_ring_goes_rou
     publisher, _ = attach(service, overlay.uid(1))
     service.run(2)
     some, others = [overlay.uid(2)], [overlay.uid(3)]
-    service.cut(some, others, Cut.CLOSED)
+    service.part([some, others], Cut.CLOSED)
     service.run(2)
     for count in range(20):
         publisher.publish("t", [b"%d" % count], NORMAL, 0)
         service.run(0.2)
     assert len(notes[1].events) == 20
     assert len(notes[5].events) == 0, "no other link is taken"
-    service.mend(some, others)
+    service.heal()
     service.run(12)
     assert [int(payload) for payload in notes[5].payloads] == list(range(20))
     assert overlay.links == links_of([(1, 2), (2, 3), (3, 4), (4, 5)])
@@ -198,7 +198,7 @@ def test_events_that_no_declared_link_leads_on_for_are_given_up_with_a_count() -
     publisher, _ = attach(service, overlay.uid(1))
     service.run(2)
     some, others = [overlay.uid(2)], [overlay.uid(3)]
-    service.cut(some, others, Cut.CLOSED)
+    service.part([some, others], Cut.CLOSED)
     service.run(3)
     for _ in range(7):
         publisher.publish("t", [b"x"], NORMAL, 0)

@@ -80,7 +80,7 @@ def test_after_a_partition_each_record_has_one_owner(
     for seed in seeds:
         ring = RecordRing.warm(n, seed, backups)
         keys = ring.put_everywhere()
-        ring.partition(*split(ring, shape, rng_for(seed, n, shape)))
+        ring.part(split(ring, shape, rng_for(seed, n, shape)))
         ring.run(APART_S)
         twice = [key for key in keys if len(ring.owners(key)) > 1]
         assert twice, "each side took over records of the other"
@@ -97,7 +97,7 @@ def test_a_cut_too_short_for_some_to_notice_leaves_one_owner(shape: str, seeds: 
         rng = rng_for(seed, shape)
         ring = RecordRing.warm(rng.randrange(6, 19), seed, rng.choice((1, 2, 4)))
         keys = ring.put_everywhere()
-        ring.partition(*split(ring, shape, rng))
+        ring.part(split(ring, shape, rng))
         ring.run(rng.uniform(0.3, 6.0))
         unify(ring)
         check_one_owner(ring, keys)
@@ -114,7 +114,7 @@ def test_owners_that_drifted_apart_during_the_partition_meet(what: str, backups:
     ring = RecordRing.warm(12, backups, backups)
     keys = ring.put_everywhere()
     sides = split(ring, shape, rng)
-    ring.partition(*sides)
+    ring.part(sides)
     ring.run(APART_S)
     for _ in range(4):
         for side in sides:
@@ -138,7 +138,7 @@ def test_two_owners_far_apart_are_found_by_claims_told_to_the_home() -> None:
         ring = RecordRing.warm(8, 1, backups=4)
         keys = ring.put_everywhere()
         sides = split(ring, "every other", rng_for(1))
-        ring.partition(*sides)
+        ring.part(sides)
         ring.run(APART_S)
         for _ in range(4):
             for side in sides:

@@ -122,7 +122,7 @@ def test_clients_are_told_that_their_broker_was_off_the_ring() -> None:
     victim = service.uids[2]
     client, other = service.subscribe(victim), service.subscribe(service.uids[3])
     service.run(0.5)
-    service.freeze(victim, 5)
+    service.pause(victim, 5)
     service.run(10)
     assert service.is_whole
     assert len(client.gaps) == 1
@@ -146,7 +146,7 @@ def test_who_moves_to_another_broker_misses_nothing() -> None:
     service.subscribe_everywhere()
     service.publish(service.uids[0], Flowing(rate=50))
     service.run(1)
-    service.kill(service.uids[2], CrashMode.KILL)
+    service.crash(service.uids[2], CrashMode.KILL)
     service.run(3)
     verdict = service.finish()
     assert verdict.findings == []
@@ -173,7 +173,7 @@ from sims.stories import events
 from overlay.rng import rng_for
 service = events.flowing(rng_for(4, "test"), 4, size=5, publishers=3)
 service.run(1)
-service.kill(service.uids[2], "power")
+service.crash(service.uids[2], "power")
 service.run(2)
 verdict = service.finish()
 print(verdict, service.network.bytes, service.timeline.events, sorted(service.counters.items()))

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.bars.one_death import Cost, cost_of_death
 from overlay.ids import nanos
 from ring.config import LAN
 from ring.detection.witness import WitnessTest
-from sims.experiments.one_death import Cost, cost_of_death
 from sims.world.world import CrashMode
 
 #: Chords are asked for anew four times while messages are counted, and little else is going on.

@@ -13,7 +13,8 @@ from ring.config import WAN
 from ring.facts import Joined, JoinWaits, Rejoining
 from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.stories.joins import second_founders
-from sims.world.world import CrashMode, CutMode
+from sims.world.cuts import OF_LINKS, Cut
+from sims.world.world import CrashMode
 from tests.helpers.examples import examples
 
 SOON_S = 5.0  #: "within seconds"
@@ -156,7 +157,7 @@ def test_rings_that_a_cut_has_parted_at_the_start_merge_when_it_heals(share: int
     for seed in range(3):
         cluster = Cluster(seed)
         names = listed(cluster, 6)
-        cluster.partition(names[:share], names[share:])
+        cluster.part([names[:share], names[share:]])
         for _ in names:
             cluster.start(names)
         cluster.run(20)
@@ -171,7 +172,7 @@ def test_one_that_founded_because_of_a_short_cut_soon_meets_the_others() -> None
     for seed in range(3):
         cluster = Cluster(seed)
         names = listed(cluster, 4)
-        cluster.partition(names[:1], names[1:])
+        cluster.part([names[:1], names[1:]])
         for _ in names:
             cluster.start(names)
         cluster.run(7)
@@ -210,7 +211,7 @@ class Parting:
     at: float
     seconds: float
     parts: tuple[frozenset[int], frozenset[int]]
-    mode: CutMode
+    mode: Cut
 
 
 Crashes = list[tuple[Nanos, str]]
@@ -224,7 +225,7 @@ def partings(n: int) -> st.SearchStrategy[Parting]:
         st.sampled_from([0.2, 1.0, 3.0, 20.0]),
         numbers,
         numbers,
-        st.sampled_from(list(CutMode)),
+        st.sampled_from(OF_LINKS),
     )
 
 

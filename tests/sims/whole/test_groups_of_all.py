@@ -153,7 +153,7 @@ def test_members_get_what_is_published_while_a_dead_cluster_is_still_stated(
     service.run(6)
     for uid in service.alive:
         if clusters[uid] == dead:
-            service.kill(uid, CrashMode.POWER)
+            service.crash(uid, CrashMode.POWER)
     service.run(4)  # it is known by then whose links are down, and the cluster is still stated
     sent = publish(service, client, "t", 80)
     # The member of the dead cluster may be elsewhere by now.

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.bars.deaths import deaths, survive
 from overlay.ids import NANOS_PER_SECOND
 from ring import geometry
 from ring.config import LAN
 from ring.facts import Joined, JoinRejected
 from ring.geometry import FIRST_ID, SECOND_ID, gap
 from sims.experiments.cluster import KILL, POWER, Cluster
-from sims.experiments.deaths import deaths, survive
 
 
 def ids_of(cluster: Cluster) -> list[int]:

@@ -99,7 +99,7 @@ def test_nothing_is_lost_while_brokers_of_several_clusters_die(seed: int) -> Non
     service = flowing(12, 8, seed)
     rng = rng_for(seed, "levels", "deaths")
     for _ in range(4):
-        service.kill(rng.choice(service.alive), CrashMode.KILL)
+        service.crash(rng.choice(service.alive), CrashMode.KILL)
         service.run(rng.uniform(1, 5))
     service.run(6)
     verdict = service.finish(settle_s=5)

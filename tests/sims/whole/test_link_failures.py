@@ -22,9 +22,10 @@ from ring.facts import (
 from ring.wire.messages import Relay
 from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.stories import links
-from sims.world.world import CrashMode, CutMode
+from sims.world.cuts import Cut
+from sims.world.world import CrashMode
 
-SILENT, BROKEN = CutMode.SILENT, CutMode.BROKEN
+SILENT, BROKEN = Cut.SILENT, Cut.BROKEN
 SILENCE_S = LAN.silence_ns / 1e9
 MINUTES_S = 180.0
 #: A direct link is tried again that often at the least, and takes a time-out to fail.
@@ -81,7 +82,7 @@ def unharmed(cluster: Cluster) -> bool:
     ],
 )
 def test_a_ring_whose_link_is_down_for_minutes_is_whole_all_along(
-    n: int, step: int, mode: CutMode, seed: int
+    n: int, step: int, mode: Cut, seed: int
 ) -> None:
     cluster = Cluster.ring_of(n, seed)
     a, b = beside(cluster, step)
@@ -94,7 +95,7 @@ def test_a_ring_whose_link_is_down_for_minutes_is_whole_all_along(
 
 
 @MODES
-def test_both_ends_conclude_that_the_link_failed_and_name_their_witness(mode: CutMode) -> None:
+def test_both_ends_conclude_that_the_link_failed_and_name_their_witness(mode: Cut) -> None:
     cluster = Cluster.ring_of(12)
     a, b = beside(cluster)
     cluster.cut(a, b, mode)
@@ -134,7 +135,7 @@ def test_what_they_say_goes_through_the_neighbours_neighbour() -> None:
 
 @MODES
 @STEPS
-def test_the_link_takes_over_again_when_it_is_back(mode: CutMode, step: int) -> None:
+def test_the_link_takes_over_again_when_it_is_back(mode: Cut, step: int) -> None:
     cluster = Cluster.ring_of(12)
     a, b = beside(cluster, step)
     cluster.cut(a, b, mode)
@@ -299,7 +300,7 @@ def chord_of(cluster: Cluster, level: int = 3) -> tuple[str, str]:
         *(pytest.param(40, seed, marks=pytest.mark.soak) for seed in (1, 2, 3)),
     ],
 )
-def test_a_chord_is_gone_round_by_the_path_of_a_query(mode: CutMode, n: int, seed: int) -> None:
+def test_a_chord_is_gone_round_by_the_path_of_a_query(mode: Cut, n: int, seed: int) -> None:
     cluster = Cluster.ring_of(n, seed)
     cluster.run(120.0)  # chords stay as they are now
     cluster.facts.clear()

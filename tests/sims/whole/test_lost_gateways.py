@@ -27,7 +27,7 @@ def test_a_cluster_that_is_cut_off_is_a_partition_on_both_sides(service: Service
     away = [uid for uid, cluster in clusters.items() if cluster == (0, 0, 1)]
     others = [uid for uid in service.alive if uid not in away]
     since = len(service.facts)
-    service.cut(away, others)
+    service.part([away, others])
     cut_off: dict[str, int] = {}
     for _ in range(14):
         service.run(1)
@@ -44,7 +44,7 @@ def test_links_that_are_lost_with_a_broker_are_harmless_where_others_are_left() 
     service = Service.of_clusters(12, 4)
     since = len(service.facts)
     victim = service.alive[3]
-    service.kill(victim, CrashMode.KILL)
+    service.crash(victim, CrashMode.KILL)
     service.run(4)
     found = {loss for each in told(service, since).values() for loss in each}
     assert found, "its links to other units"

@@ -11,7 +11,8 @@ from ring.joining.merge import Merge
 from ring.wire.messages import Meet
 from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.stories import partitions
-from sims.world.world import CrashMode, CutMode
+from sims.world.cuts import OF_LINKS, Cut
+from sims.world.world import CrashMode
 
 SILENCE_S = LAN.silence_ns / 1e9
 SETTLED_S = 30.0  #: time for each side to become a ring
@@ -42,7 +43,7 @@ def is_ring(cluster: Cluster, side: list[str]) -> bool:
 def test_the_parts_of_a_ring_are_rings_and_become_one(seed: int, parts: int) -> None:
     cluster = Cluster.ring_of(18, seed)
     groups = sides(cluster, seed, parts)
-    cluster.partition(*groups)
+    cluster.part(groups)
     cluster.run(SETTLED_S)
     assert all(is_ring(cluster, group) for group in groups)
     places = {uid: cluster.nodes[uid].member for uid in cluster.alive}
@@ -62,16 +63,16 @@ def test_the_parts_of_a_ring_are_rings_and_become_one(seed: int, parts: int) -> 
 def test_rings_of_few_may_be_cut_anywhere(n: int) -> None:
     for seed in range(4):
         cluster = Cluster.ring_of(n, seed)
-        cluster.partition(*sides(cluster, seed))
+        cluster.part(sides(cluster, seed))
         cluster.run(SETTLED_S)
         cluster.heal()
         cluster.rest(LIMIT_S)
         assert len(cluster.in_order) == n
 
 
-@pytest.mark.parametrize("mode", CutMode)
+@pytest.mark.parametrize("mode", OF_LINKS)
 @pytest.mark.parametrize("seconds", [0.3, 1.0])
-def test_two_that_lose_sight_of_each_other_for_a_moment_wait(seconds: float, mode: CutMode) -> None:
+def test_two_that_lose_sight_of_each_other_for_a_moment_wait(seconds: float, mode: Cut) -> None:
     cluster = Cluster.ring_of(2)
     a, b = cluster.alive
     cluster.cut(a, b, mode)
@@ -81,9 +82,9 @@ def test_two_that_lose_sight_of_each_other_for_a_moment_wait(seconds: float, mod
     assert cluster.told(Confirmed) == []
 
 
-@pytest.mark.parametrize("mode", CutMode)
+@pytest.mark.parametrize("mode", OF_LINKS)
 @pytest.mark.parametrize("seconds", [4.5, 7.0, 40.0])
-def test_two_that_went_on_alone_meet_where_they_are(seconds: float, mode: CutMode) -> None:
+def test_two_that_went_on_alone_meet_where_they_are(seconds: float, mode: Cut) -> None:
     for seed in range(3):
         cluster = Cluster.ring_of(2, seed)
         a, b = cluster.alive
@@ -100,7 +101,7 @@ def test_two_that_went_on_alone_meet_where_they_are(seconds: float, mode: CutMod
 def test_an_arc_that_was_cut_off_comes_back(share: int) -> None:
     cluster = Cluster.ring_of(18)
     order = cluster.in_order
-    cluster.partition(order[:share], order[share:])
+    cluster.part([order[:share], order[share:]])
     cluster.run(SETTLED_S)
     cluster.heal()
     cluster.rest(LIMIT_S)
@@ -111,7 +112,7 @@ def test_an_arc_that_was_cut_off_comes_back(share: int) -> None:
 def test_a_short_cut_heals_too_whatever_each_side_knows_by_then(seconds: float) -> None:
     for seed in range(2):
         cluster = Cluster.ring_of(8, seed)
-        cluster.partition(*sides(cluster, seed))
+        cluster.part(sides(cluster, seed))
         cluster.run(seconds)
         cluster.heal()
         cluster.rest(LIMIT_S)
@@ -128,7 +129,7 @@ def test_who_was_cut_off_and_is_back_draws_nobody_into_it(seed: int) -> None:
 def test_cuts_may_follow_one_another_before_the_last_has_healed(seed: int) -> None:
     cluster = Cluster.ring_of(12, seed)
     for at, (cut_s, whole_s) in enumerate([(20, 0.05), (5, 0.5), (2, 3), (20, 20)]):
-        cluster.partition(*sides(cluster, 10 * seed + at))
+        cluster.part(sides(cluster, 10 * seed + at))
         cluster.run(cut_s)
         cluster.heal()
         cluster.run(whole_s)
@@ -140,7 +141,7 @@ def test_cuts_may_follow_one_another_before_the_last_has_healed(seed: int) -> No
 @SEEDS
 def test_rings_merge_while_brokers_come_and_go(seed: int, mode: CrashMode) -> None:
     cluster = Cluster.ring_of(18, seed)
-    cluster.partition(*sides(cluster, seed))
+    cluster.part(sides(cluster, seed))
     cluster.run(SETTLED_S)
     cluster.heal()
     rng = rng_for(seed, "churn")
@@ -180,7 +181,7 @@ def test_brokers_that_have_one_id_are_told_apart(seed: int) -> None:
 def test_who_was_held_for_dead_lives_on_in_a_later_life() -> None:
     cluster = Cluster.ring_of(12)
     left, right = sides(cluster, 3)
-    cluster.partition(left, right)
+    cluster.part([left, right])
     cluster.run(SETTLED_S)
     dead = {f.subject.uid for _, f in cluster.told(Confirmed) if isinstance(f, Confirmed)}
     assert dead == {*left, *right}

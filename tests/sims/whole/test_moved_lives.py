@@ -8,7 +8,7 @@ from overlay.machine import OpenLink, Send
 from ring.facts import JoinDelayed
 from sims.experiments.cluster import Cluster
 from sims.stories.lives import moved_lives
-from sims.world.world import CutMode
+from sims.world.cuts import Cut
 from tests.mutants import MUTANTS
 
 CUT_S = 3.0  #: after that time everybody holds a broker for dead that nobody could reach
@@ -39,7 +39,7 @@ def test_a_life_that_began_while_its_calls_were_under_way_gets_a_place_at_once(s
     cut_off = uids[seed % len(uids)]
     others = [uid for uid in uids if uid != cut_off]
     for uid in others:
-        cluster.cut(cut_off, uid, CutMode.BROKEN)
+        cluster.cut(cut_off, uid, Cut.BROKEN)
     cluster.run(CUT_S)
     for uid in others:
         cluster.mend(cut_off, uid)

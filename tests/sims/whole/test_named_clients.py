@@ -211,7 +211,7 @@ def test_a_name_is_found_after_its_registrar_has_died(service: Service) -> None:
     notes = [named(service, uid, name)[1] for uid, name in zip(others, names, strict=False)]
     client, told = attach(service, here)
     service.run(2)
-    service.kill(keeper, CrashMode.KILL)
+    service.crash(keeper, CrashMode.KILL)
     service.run(15)
     for name in names:
         client.publish("t", [name.encode()], options=to(name))

@@ -27,7 +27,7 @@ def findings(how: str, home: int, seed: int = 1) -> list[str]:
         if number == BEFORE and how == "leave":
             service.leave(there)
         elif number == BEFORE:
-            service.kill(there, CrashMode(how))
+            service.crash(there, CrashMode(how))
         publisher.publish("t", [b"%d" % number], options=Options(to=("kitchen",)))
         service.run(0.05)
     service.run(4)

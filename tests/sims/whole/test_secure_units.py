@@ -12,7 +12,8 @@ from ges.wire.statement_messages import SecureHealth
 from overlay.ids import LinkClass, nanos
 from sims.experiments.service import Service
 from sims.world.clients import SimulatedClient
-from sims.world.processes import Cut, Network, Process, Socket
+from sims.world.cuts import Cut
+from sims.world.processes import Network, Process, Socket
 from tests.helpers.overlays import units_of
 from tests.helpers.tap import Tap
 
@@ -196,9 +197,9 @@ def test_no_secure_byte_on_a_plain_stream_between_clusters(monkeypatch: pytest.M
             for other in near[step % 4 :: 2]:
                 service.network.harm(service.brokers[victim], service.brokers[other], Cut.CLOSED)
         if step == 40:
-            service.cut([victim], near[:3])
+            service.part([[victim], near[:3]])
         if step == 50:
-            service.mend([victim], near[:3])
+            service.heal()
         service.run(0.1)
     service.run(8)
     assert plain.found == {OPEN}

@@ -45,7 +45,7 @@ def findings(victim: int) -> list[str]:
         service.run(0.02)
         assert not any(service.brokers[uid].node.gateways.is_for_all for uid in uids)
         if number == 12:
-            service.kill(dead, CrashMode.POWER)
+            service.crash(dead, CrashMode.POWER)
     service.run(5)
     assert service.counters["events_sent_on"] > 100
     found = [wrong for notes in plain if (wrong := _wrong(sent, (notes,)))]

@@ -124,7 +124,7 @@ def test_pairs_that_cannot_reach_each_other_are_no_deaths() -> None:
     ring.wanted = (Confirmed, Suspected, LinkFailed)
     ring.world.separated = 0.05
     ring.run(10)
-    assert ring.told(LinkFailed) != []
+    assert ring.kept_of(LinkFailed) != []
     assert declared_dead(ring) == set()
     assert ring.ledger.ring_findings() == []
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from overlay.ids import nanos
+from sims.world.cuts import Cut
 from sims.world.network import DISTANCES, Latency
-from sims.world.processes import SOCKET_BYTES, Cut, Network, Process, Socket
+from sims.world.processes import SOCKET_BYTES, Network, Process, Socket
 from sims.world.timeline import Timeline
 from sims.world.world import CrashMode
 

@@ -22,10 +22,10 @@ from sims.scenarios import library
 from sims.scenarios.files import parse
 from sims.scenarios.forming import is_quiet
 from sims.scenarios.play import Outcome, play
+from sims.world.cuts import Cut
 from sims.world.network import DISTANCES, Latency
 from sims.world.quiet import QuietWorld
 from sims.world.warm import spread_evenly
-from sims.world.world import CutMode
 
 VERBS = ("kill", "power", "start", "start", "leave", "pause", "silence", "cut", "skew")
 
@@ -84,7 +84,7 @@ def _do(cluster: Cluster, verb: str, drawn: float, nodes: int) -> None:
     elif one != other and verb == "silence":
         cluster.world.silence(one, other)
     elif one != other:
-        cluster.cut(one, other, CutMode.BROKEN)
+        cluster.cut(one, other, Cut.BROKEN)
         cluster.run(3)
         cluster.mend(one, other)
 

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from overlay.trace_schema import Probe, Traffic
-from sims.experiments.experiment import RunResult
 from sims.recording import Recording
+from sims.scenarios.results import RunResult
 from spark.dataset.files import check_dataset
 from spark.dataset.load import load
 from spark.dataset.partitions import load_partitions

@@ -12,14 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from overlay.ids import Peer, nanos
 from overlay.machine import OpenLink, Send
 from overlay.rng import rng_for
 from ring.config import RingConfig
-from ring.node import RingNode
+from sims.experiments.cluster import Cluster
 from sims.world.network import DISTANCES, Latency
-from sims.world.warm import spread_evenly, start_warm
-from sims.world.world import CrashMode, World
+from sims.world.warm import spread_evenly
+from sims.world.world import CrashMode
 
 NEAR = 5  #: ring distance within which brokers may hear of the death
 
@@ -96,29 +95,23 @@ def cost_of_death(
     return found
 
 
-class _Run:
+class _Run(Cluster):
     def __init__(self, n: int, seed: int, config: RingConfig, settle_s: float) -> None:
-        self.world = World(Latency(replace(DISTANCES["lan"], jitter_ns=0), seed))
-        self.nodes: dict[str, RingNode] = {}
-        self.order: list[str] = []  #: going right
+        super().__init__(seed, config, Latency(replace(DISTANCES["lan"], jitter_ns=0), seed))
         self.kinds: Counter[str] = Counter()
         self.received: Counter[str] = Counter()
         self.repair = 0
-        places = {}
-        for at, place in enumerate(spread_evenly(n)):
-            draws = rng_for(seed, "one death", at)
-            uid = f"{draws.getrandbits(128):032x}"
-            peer = Peer(uid, 1, f"chordal://{uid[:12]}.test:9470")
-            self.nodes[uid] = node = RingNode(config, peer, Still(draws.random()))
-            self.world.add(node)
-            self.order.append(uid)
-            places[uid] = place
+        self.order = self.start_warm(spread_evenly(n))  #: going right
         self.dying = self.order[n // 2]
-        start_warm(self.world, places)
         self.run(settle_s)
 
-    def run(self, seconds: float) -> None:
-        self.world.run(self.world.now + nanos(seconds))
+    def name(self, number: int) -> str:
+        return f"{rng_for(self._seed, 'one death', number).getrandbits(128):032x}"
+
+    def draws_of(self, uid: str, incarnation: int) -> Still:
+        draws = rng_for(self._seed, "one death", len(self.nodes))
+        draws.getrandbits(128)
+        return Still(draws.random())
 
     def count(self, seconds: float) -> None:
         """Count from now on what is sent to whom, calls to addresses included."""

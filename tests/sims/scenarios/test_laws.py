@@ -9,7 +9,7 @@ import pytest
 
 from overlay.errors import ConfigError
 from overlay.rng import rng_for
-from sims.churn.laws import Law, Sessions
+from sims.scenarios.laws import Law, Sessions
 
 DRAWS = 40_000
 

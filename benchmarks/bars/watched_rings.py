@@ -51,10 +51,10 @@ class WatchedRing(RecordRing):
         self._lose(uid)
         super().crash(uid, mode)
 
-    def pause(self, uid: str) -> None:
+    def pause(self, uid: str, seconds: float | None = None) -> None:
         """Let a broker stand still; nothing is asked until the ring is calm."""
         self._holds = False
-        super().pause(uid)
+        super().pause(uid, seconds)
 
     def run(self, seconds: float) -> None:
         """Let time pass event by event."""

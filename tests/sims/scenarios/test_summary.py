@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from overlay.trace_schema import Verdict
-from sims.experiments.experiment import RunResult
-from sims.experiments.summary import Spread, Summary, summarise
+from sims.scenarios.results import RunResult
+from sims.scenarios.summary import Spread, Summary, summarise
 from tests.helpers.rows import SECOND, incident, run
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from overlay.ids import NANOS_PER_SECOND
 from overlay.trace_schema import Lasted, lasted, quantile_of
-from sims.experiments.experiment import RunResult
+from sims.scenarios.results import RunResult
 
 
 class Spread(msgspec.Struct, frozen=True):

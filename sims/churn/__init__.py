@@ -1,1 +1,0 @@
-"""How long brokers stay: ``laws`` (session lengths as measured in real systems). Pure."""
