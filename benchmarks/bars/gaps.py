@@ -31,8 +31,8 @@ from overlay.multigraph.probes import Pace
 from sims.experiments.service import Service
 from sims.verdicts.judged import Judged
 from sims.workloads.traffic import Flowing
+from sims.world.cuts import Cut
 from sims.world.network import DISTANCES, Latency
-from sims.world.processes import Cut
 
 PARTS = ("steady", "cut", "slow")
 RATE = 50
@@ -148,7 +148,7 @@ def main() -> int:
 
 
 def _cut(each: Run, mode: Cut) -> None:
-    each.service.cut([each.here], [each.there], mode)
+    each.service.cut(each.here, each.there, mode)
 
 
 def _slow(each: Run, ms: int) -> None:
