@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ges import stack
 from ges.wire import event_runs, events
 from tests.mutants.mutant import Chapter, nothing
 
@@ -23,11 +22,6 @@ FRAMES.add(
     "attributes-not-read",
     "attributes of events are passed on as they come",
     (event_runs, "attribute_problem", nothing),
-)
-FRAMES.add(
-    "detours-not-read",
-    "of an event on its way round a link the header alone is read",
-    (stack, "read_event", events.read_head),
 )
 FRAMES.add(
     "numbers-without-bound",
