@@ -136,7 +136,7 @@ def unit_realms(seed: int) -> list[str]:
 def _while_units_change(it: Settled, here: str) -> None:
     """Let brokers join, so that events go to all: clients beyond a realm still get none of it."""
     service = it.service
-    beyond = {uid for uid in it.places if it.common(here, uid) > 1}
+    beyond = [uid for uid in it.places if it.common(here, uid) > 1]
     anything = {uid: it.subscribe(uid, "changing") for uid in beyond}
     kept = {uid: it.subscribe(uid, "changing", realm=Realm.CLUSTER) for uid in beyond}
     source = it.attach(here)
@@ -146,7 +146,7 @@ def _while_units_change(it: Settled, here: str) -> None:
     due = []
     for at in range(12):
         service.run(0.5)
-        beyond = {uid for uid in beyond if _is_beyond(service, here, uid)}
+        beyond = [uid for uid in beyond if _is_beyond(service, here, uid)]
         source.client.publish("changing", [b"near"], options=Options(realm=Realm.CLUSTER))
         source.client.publish("changing", [b"%d" % at])
         due.append(b"%d" % at)
