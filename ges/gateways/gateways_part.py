@@ -283,7 +283,7 @@ class GatewaysPart(Part):
         look_at = self._own_links.look_at
         if look_at is not None and look_at <= now:
             self._is_touched = True
-        self._naming.expire(now)
+        self._naming.expire(now, are_taken=self._units.are_taken)
         return []
 
     def next_deadline(self) -> Nanos | None:
@@ -301,6 +301,7 @@ class GatewaysPart(Part):
             or units.nodes is not naming.nodes
         ):
             effects += self._follow_members(now)
+        naming.expire(now, are_taken=units.are_taken)
         if self._outer.changes != self._outer_changes:
             self._outer_changes = self._outer.changes
             self._is_crowded = self._outer.is_crowded

@@ -39,6 +39,7 @@ from ges.wire.unit_messages import (
     UnitReport,
     UnitRow,
     Units,
+    UnitsTaken,
     UnitTable,
 )
 from overlay.ids import Nanos, nanos
@@ -101,6 +102,7 @@ class Contexts:
             spread.register(kind, UnitTable, self._on_told)
             compared, arc = ComparedUnits(planner.held, self._pull), arc_held(planner.held)
             comparison.register(kind, compared, arc=arc)
+        spread.register(Kind.UNITS_TAKEN, UnitsTaken, self._on_taken)
 
     # ── what is known ─────────────────────────────────────────────────────────────────────────
 
@@ -120,6 +122,17 @@ class Contexts:
             self._tables = found
             return found
         return tuple(held.table for held in self._helds if held.table is not None)
+
+    @property
+    def taken(self) -> tuple[UnitsTaken, ...]:
+        """Those that all brokers of their contexts hold, as far as this broker has heard."""
+        helds = (held for held in self._helds if held.is_taken)
+        return tuple(UnitsTaken(held.level, held.digest) for held in helds)
+
+    @property
+    def are_taken(self) -> bool:
+        """All tables are known, and all brokers of their contexts hold them."""
+        return all(held.is_taken for held in self._helds)
 
     @property
     def is_single(self) -> bool:
@@ -157,6 +170,8 @@ class Contexts:
             if held.beats(table):
                 effects = self._comparison.tell(uid)
             changed += self._learn(table, now, effects)
+        for taken in units.taken:
+            self.planners[taken.level].held.taken = taken.digest
         if changed and not is_first:
             for other in self._around.linked:
                 effects += self._comparison.tell(other) if other != uid else []
@@ -251,6 +266,10 @@ class Contexts:
         elif held.beats(table):
             effects += self._comparison.tell(uid)
         return True, effects
+
+    def _on_taken(self, taken: UnitsTaken, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
+        self.planners[taken.level].held.taken = taken.digest
+        return True, []
 
     def _learn(self, table: UnitTable, now: Nanos, effects: list[Effect]) -> list[int]:
         """Hold a table if it counts; returns the level if it does."""

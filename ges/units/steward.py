@@ -37,8 +37,9 @@ from ring.wire.messages import Member
 __all__ = ["BATCH_NS", "MAX_WANTED", "PATIENCE_NS", "OnArc", "Steward"]
 
 BATCH_NS = nanos(0.02)  #: what is wanted in this time is granted at once
-WAITING_NS = nanos(9.0)  #: longer than two questions of a broker for which there is no slot
+WAITING_NS = nanos(1.5)  #: a broker that learns of a new steward asks it for a slot within this
 WANTS_NS = nanos(6.0)  #: who was refused asks again within this, or wants no slot any more
+LOOK_NS = nanos(0.25)  #: while some do, it is looked at again after this
 SETTLE_NS = nanos(1.0)  #: from when events go to all to the first split
 MAX_WANTED = 1024  #: brokers that want a slot at once; others ask again
 SMALL_LIMIT = 8  #: clusters with a limit below this are split only when they are full
@@ -55,7 +56,8 @@ class Steward:
         self._wanted: dict[str, SlotWanted] = {}
         self._lost: dict[str, Member] = {}
         self._grants_at: Nanos | None = None
-        self._refused_at: Nanos | None = None  #: somebody asked for whom there was no slot
+        #: The table says that brokers wait for slots: when to look whether any still do.
+        self._waits_until: Nanos | None = None
         self._refused: dict[str, tuple[Member, Nanos]] = {}  #: those that did, and when
         self._splits_from: Nanos | None = None  #: not before, if at all
 
@@ -125,7 +127,7 @@ class Steward:
             if row is not None:
                 rows.append(row)
         if is_refused:
-            self._refused_at = now
+            self._waits_until = now + WAITING_NS
         if rows or (is_refused and self._table.is_for_all):
             effects += self._change(rows, now, waiting=is_refused or not self._table.is_for_all)
         return effects
@@ -134,7 +136,7 @@ class Steward:
         """Return when to grant, or when the patience with the steward before ends; or None."""
         ends = (
             self._office.next_deadline(),
-            None if self._refused_at is None else self._refused_at + WAITING_NS,
+            self._waits_until,
             self._grants_at,
         )
         return min((end for end in ends if end is not None), default=None)
@@ -147,14 +149,7 @@ class Steward:
         And whether some of those have no room, however long they wait.
         """
         table, arc = self._table, self._table.arc
-        self._refused = {
-            uid: (member, at)
-            for uid, (member, at) in self._refused.items()
-            if now < at + WANTS_NS
-            and table.granted(uid) is None
-            and uid not in self._around.gone
-            and arc.holds(member.ring_id)
-        }
+        self._forget_served(now)
         places = {row.member.ring_id for row in table.members}
         waiting = {member.ring_id for member, _ in self._refused.values()} - places
         found = sorted(places | waiting, key=arc.at)
@@ -171,7 +166,8 @@ class Steward:
             return True, []
         effects: list[Effect] = []
         if self._table.is_for_all:
-            self._refused_at, self._splits_from = now, now + SETTLE_NS
+            self._splits_from = now + SETTLE_NS
+            self._waits_until = self._splits_from + WAITING_NS
             effects = self._change([], now, waiting=True)
         elif self._splits_from is None:
             self._splits_from = now + SETTLE_NS
@@ -193,7 +189,7 @@ class Steward:
             return self.found(now)
         is_larger = not self._table.covers  # who comes with it has no slot here yet
         waiting = is_larger or self._table.table.waiting
-        self._refused_at = now if waiting else None
+        self._waits_until = now + WAITING_NS if waiting else None
         self._splits_from = None
         rows = self._table.lingering  # they need not ask
         effects = self._change(rows, now, takes_over=not is_handover, waiting=waiting)
@@ -223,11 +219,27 @@ class Steward:
         if self._grants_at is None:
             self._grants_at = now + BATCH_NS
 
+    def _forget_served(self, now: Nanos) -> None:
+        """Forget those that were refused, and wait no more."""
+        table, arc = self._table, self._table.arc
+        self._refused = {
+            uid: (member, at)
+            for uid, (member, at) in self._refused.items()
+            if now < at + WANTS_NS
+            and table.granted(uid) is None
+            and uid not in self._around.gone
+            and arc.holds(member.ring_id)
+        }
+
     def _end_waiting(self, now: Nanos) -> list[Effect]:
-        """Nobody has asked in vain for a while: nobody waits for a slot any more."""
-        if self._refused_at is None or now < self._refused_at + WAITING_NS:
+        """All that were refused have slots, or have gone: nobody waits for a slot any more."""
+        if self._waits_until is None or now < self._waits_until:
             return []
-        self._refused_at = self._splits_from = None
+        self._forget_served(now)
+        if self._refused and self.is_in_office:
+            self._waits_until = now + LOOK_NS
+            return []
+        self._waits_until = self._splits_from = None
         if not self.is_in_office or self._table.is_for_all:
             return []
         return self._change([], now, waiting=False)
@@ -244,8 +256,8 @@ class Steward:
         base, before = self._table.digest, set(self._table.live)
         if waiting is None:
             waiting = not self._table.is_for_all
-        if waiting and self._refused_at is None:
-            self._refused_at = now  # so that it ends, whoever it was that waited
+        if waiting and self._waits_until is None:
+            self._waits_until = now + WAITING_NS  # so that it ends, whoever it was that waited
         uid = self._around.peer.uid
         table = self._table.changed(rows, uid, takes_over=takes_over, waiting=waiting)
         self._table.put(table, now, follows=True)

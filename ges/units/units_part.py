@@ -172,8 +172,15 @@ class UnitsPart(Part):
         member = self._view.member
         key = self._contexts.tables, member.ring_id if member is not None else None
         if self._nodes is None or self._nodes_of != key:
-            self._nodes, self._nodes_of = nodes_of(*key), key
+            nodes, self._nodes_of = nodes_of(*key), key
+            if nodes != self._nodes:  # else a table says the same once more
+                self._nodes = nodes
         return self._nodes
+
+    @property
+    def are_taken(self) -> bool:
+        """All brokers of the contexts hold the same tables of units as this one."""
+        return self._contexts.are_taken
 
     @property
     def arc(self) -> Arc:
@@ -381,7 +388,8 @@ class UnitsPart(Part):
         return self.comparison.on_held(key[0], held, now)
 
     def _on_wanted(self, key: LinkKey, wanted: MembersWanted, now: Nanos) -> list[Effect]:
-        units = [Send(key[0], Units(tables))] if (tables := self._contexts.tables) else []
+        tables = self._contexts.tables
+        units = [Send(key[0], Units(tables, self._contexts.taken))] if tables else []
         return [*units, *self._membership.on_wanted(key[0])]
 
     def _on_units(self, key: LinkKey, units: Units, now: Nanos) -> list[Effect]:

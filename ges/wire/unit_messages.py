@@ -49,6 +49,7 @@ class Kind(IntEnum):
     RETAINED = 11
     SECURE_RETAINED = 12
     PAST = 13  #: a question to all of the overlay for what clients have missed
+    UNITS_TAKEN = 14  #: all brokers of a context hold its table of units
 
 
 # ── the members ───────────────────────────────────────────────────────────────────────────────
@@ -166,10 +167,21 @@ class UnitTable(msgspec.Struct, frozen=True, array_like=True):
 UnitTables = Annotated[tuple[UnitTable, ...], msgspec.Meta(max_length=TOP_LEVEL)]
 
 
+class UnitsTaken(msgspec.Struct, frozen=True, array_like=True):
+    """All brokers of a context hold its table of units, which has this digest."""
+
+    level: UnitLevel
+    digest: Digest
+
+
+UnitTakings = Annotated[tuple[UnitsTaken, ...], msgspec.Meta(max_length=TOP_LEVEL)]
+
+
 class Units(Message, frozen=True):
     """The sender's tables of units, the highest level first; comes before :class:`Members`."""
 
     tables: UnitTables
+    taken: UnitTakings = ()  #: of these tables, those that all brokers of their contexts hold
 
 
 class UnitHandover(Message, frozen=True):

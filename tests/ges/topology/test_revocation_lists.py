@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ges.topology.secure_graph import SecureGraph
+
 from ges.node import BrokerNode
 from ges.topology.revocation_lists import UNCHECKED_KEPT, Outcome, RevocationLists
-from ges.topology.secure_graph import SecureGraph
 from ges.wire.broker_messages import RevocationNotice, SecureState
 from overlay.authority.authority import Authority
 from overlay.authority.revoking import revoke_uid
