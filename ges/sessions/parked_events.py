@@ -105,8 +105,10 @@ class ParkedEvents:
 
     def let_go(self) -> None:
         """Release what has waited for something that has changed by now."""
-        if self._is_stirred:
-            self.release(self._now())
+        if self._parking.size:
+            self.notice_changes()
+            if self._is_stirred:
+                self.release(self._now())
 
     def notice_changes(self) -> None:
         """Look whether others can be reached than before."""

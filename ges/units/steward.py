@@ -27,6 +27,7 @@ from ges.wire.unit_messages import (
     MemberTable,
     SlotWanted,
     StewardHandover,
+    Waiting,
 )
 from overlay.circular import is_after
 from overlay.ids import Nanos, nanos
@@ -129,7 +130,8 @@ class Steward:
         if is_refused:
             self._waits_until = now + WAITING_NS
         if rows or (is_refused and self._table.is_for_all):
-            effects += self._change(rows, now, waiting=is_refused or not self._table.is_for_all)
+            waiting = Waiting.BROKERS if is_refused else self._table.waiting
+            effects += self._change(rows, now, waiting=waiting)
         return effects
 
     def next_deadline(self) -> Nanos | None:
@@ -168,7 +170,7 @@ class Steward:
         if self._table.is_for_all:
             self._splits_from = now + SETTLE_NS
             self._waits_until = self._splits_from + WAITING_NS
-            effects = self._change([], now, waiting=True)
+            effects = self._change([], now, waiting=Waiting.SPLIT)
         elif self._splits_from is None:
             self._splits_from = now + SETTLE_NS
         return now >= (self._splits_from or 0), effects
@@ -187,8 +189,11 @@ class Steward:
         """Go on with the table, or make one where there is none."""
         if self._table.table is None:
             return self.found(now)
-        is_larger = not self._table.covers  # who comes with it has no slot here yet
-        waiting = is_larger or self._table.table.waiting
+        waiting = self._table.table.waiting
+        if not self._table.covers:  # brokers that come with it have no slot here yet
+            waiting = Waiting.BROKERS
+        elif waiting is Waiting.SPLIT and not self._table.fits:  # it has been split
+            waiting = Waiting.NOBODY
         self._waits_until = now + WAITING_NS if waiting else None
         self._splits_from = None
         rows = self._table.lingering  # they need not ask
@@ -242,7 +247,7 @@ class Steward:
         self._waits_until = self._splits_from = None
         if not self.is_in_office or self._table.is_for_all:
             return []
-        return self._change([], now, waiting=False)
+        return self._change([], now, waiting=Waiting.NOBODY)
 
     def _change(
         self,
@@ -250,12 +255,12 @@ class Steward:
         now: Nanos,
         *,
         takes_over: bool = False,
-        waiting: bool | None = None,
+        waiting: Waiting | None = None,
     ) -> list[Effect]:
         """Put rows into the table, and tell all."""
         base, before = self._table.digest, set(self._table.live)
         if waiting is None:
-            waiting = not self._table.is_for_all
+            waiting = self._table.waiting
         if waiting and self._waits_until is None:
             self._waits_until = now + WAITING_NS  # so that it ends, whoever it was that waited
         uid = self._around.peer.uid

@@ -55,6 +55,14 @@ class Kind(IntEnum):
 # ── the members ───────────────────────────────────────────────────────────────────────────────
 
 
+class Waiting(IntEnum):
+    """Why events cannot name all brokers of a cluster by slot."""
+
+    NOBODY = 0  #: they can
+    BROKERS = 1  #: there are brokers for which there is no slot
+    SPLIT = 2  #: there is one cluster alone, and it is about to be split
+
+
 class MemberRow(msgspec.Struct, frozen=True, array_like=True):
     """One slot of the cluster, and whose it is."""
 
@@ -81,7 +89,7 @@ class MemberTable(msgspec.Struct, frozen=True, array_like=True):
     epoch: WireCount
     steward: WireUid  #: who made it
     rows: Rows
-    waiting: bool = False  #: there are brokers for which there is no slot
+    waiting: Waiting = Waiting.NOBODY
     lo: RingId = 0  #: where the arc of the cluster begins ...
     hi: RingId = 0  #: ... and the next one; equal where the cluster is all there is
 
@@ -94,7 +102,7 @@ class MemberChange(msgspec.Struct, frozen=True, array_like=True):
     epoch: WireCount
     steward: WireUid
     rows: Rows  #: those that are new or different
-    waiting: bool = False  #: there are brokers for which there is no slot
+    waiting: Waiting = Waiting.NOBODY
     lo: RingId = 0  #: of the arc after the change; rows that stand outside of it are gone
     hi: RingId = 0
 

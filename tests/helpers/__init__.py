@@ -6,7 +6,8 @@ Benches: one part, and the test plays everybody else
     (a simulated ring of machines that have addresses),
     ``named_ring`` (the same, with names of units), ``moving_units`` (and one unit joins another),
     ``spread_net`` (brokers that do nothing but tell each other things), ``clusters`` (members and
-    links put together by hand), ``overlays`` (simulated ones of several clusters, with clients).
+    links put together by hand), ``overlays`` (simulated ones of several clusters, with clients),
+    ``secured`` (what whole brokers know of secure links).
 Values
     ``linear_filters`` (the rules of matching, one filter after the other), ``packed`` (event
     frames), ``runs`` (of events), ``rows`` (of the trace), ``drawn_ring`` (what the live page
