@@ -183,7 +183,7 @@ async def token_thief(scene: Scene) -> None:
 
 
 async def memory(scene: Scene) -> None:
-    """Questions without end, links that read nothing, half frames: under a limit on address space."""
+    """Questions without end, links that read nothing, half frames: in a limited address space."""
     budget = 64
     broker = await scene.start("--memory", f"{budget}M")
     other = await scene.start("--join", broker.url)

@@ -83,6 +83,8 @@ def exposition(status: Status) -> str:
     metric("chordal_kept_bytes", "gauge", about, [(broker, status.kept_bytes)])
     about = "Bytes of memory for events kept for clients that lose their broker."
     metric("chordal_replay_bytes", "gauge", about, [(broker, status.replay_bytes)])
+    about = "Share of the time on the ring in which events from here went to all."
+    metric("chordal_unsure_share", "gauge", about, [(broker, status.unsure_share)])
     if status.memory is not None:
         about = "Bytes of memory that others may make the broker hold."
         metric("chordal_memory_budget_bytes", "gauge", about, [(broker, status.memory.budget)])

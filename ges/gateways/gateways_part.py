@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from ges.gateways.connections import believed
+from ges.gateways.doubt import Doubt
 from ges.gateways.graph import Graph, cluster_links, gate_links, outer_links
 from ges.gateways.link_state import LinkStates
 from ges.gateways.naming import Naming
@@ -117,6 +118,7 @@ class GatewaysPart(Part):
         self._outer_changes = 0
         self._is_crowded = False
         self._naming = Naming()
+        self.doubt = Doubt()  #: how long events could not name whom they are for
         self._own_links = OwnLinks(
             ring,
             units,
@@ -149,8 +151,8 @@ class GatewaysPart(Part):
     def is_for_all(self) -> bool:
         """Events that are published here can name whom they are for: all of the overlay.
 
-        While brokers wait for slots, in this cluster or in another unit, events go to all, and so
-        they do while units are split or folded, and for a while after.
+        While brokers wait for slots, in this cluster or in another unit, events go to all. So they
+        do while units are split or folded, until all brokers hold the new tables.
         """
         if self._naming.slot is None or not self.is_at_rest or self._units.is_crowded:
             return False
@@ -158,7 +160,7 @@ class GatewaysPart(Part):
 
     @property
     def is_at_rest(self) -> bool:
-        """Units have not changed of late."""
+        """Units have not changed, or all brokers know of it."""
         return self._naming.rest_at is None
 
     @property
@@ -317,6 +319,8 @@ class GatewaysPart(Part):
             self._is_stale = False
             self._computed_at, self._news_due = now, None
             self._compute()
+        is_on_ring = self._ring.member is not None
+        self.doubt.note(is_unsure=not self.is_for_all if is_on_ring else None, now=now)
         return effects
 
     def on_differs(self, uid: str, now: Nanos) -> list[Effect]:

@@ -162,6 +162,8 @@ class _Scrape(Collector):
         yield self._gauge("kept_bytes", about, status.kept_bytes)
         about = "Bytes of memory for events kept for clients that lose their broker."
         yield self._gauge("replay_bytes", about, status.replay_bytes)
+        about = "Share of the time on the ring in which events from here went to all."
+        yield self._gauge("unsure_share", about, status.unsure_share)
         yield self._gauge("parked_events", "Events that wait for a secure path.", status.parked)
         yield self._gauge("records", "Records of the ring that it owns.", status.records)
         yield self._gauge("record_backups", "Brokers that keep them too.", len(status.backups))
