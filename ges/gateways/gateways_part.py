@@ -154,13 +154,13 @@ class GatewaysPart(Part):
         While brokers wait for slots, in this cluster or in another unit, events go to all. So they
         do while units are split or folded, until all brokers hold the new tables.
         """
-        if self._naming.slot is None or not self.is_at_rest or self._units.is_crowded:
+        if self._naming.slot is None or not self._naming.is_sure or self._units.is_crowded:
             return False
         return self._units.is_single or (self._naming.nodes.is_known and not self._is_crowded)
 
     @property
     def is_at_rest(self) -> bool:
-        """Units have not changed, or all brokers know of it."""
+        """Units have not changed of late."""
         return self._naming.rest_at is None
 
     @property

@@ -2,8 +2,8 @@
 
 Names change when units are split or folded, and when a slot is granted anew. Two brokers may know
 of that at different times. So nothing that is published names anybody (:mod:`ges.routing.plans`)
-until all brokers of the contexts have taken the tables of units, or for some seconds if that is
-not heard. A broker that had a slot here before a split is remembered by the unit that it is in now,
+until all brokers of the context have taken the table of clusters. Of larger units it is not heard
+when all inside of them know what has changed, so there it takes some seconds. A broker that had a slot here before a split is remembered by the unit that it is in now,
 for what is under way.
 """
 
@@ -15,7 +15,7 @@ from ges.units.nodes import Nodes
 from ges.wire.unit_messages import MemberRow
 from overlay.ids import Nanos, nanos
 
-REST_NS = nanos(5.0)  #: so long after names have changed events name them, at the latest
+REST_NS = nanos(5.0)  #: so long after names have changed all that follows from it is known
 
 
 class Naming:
@@ -31,13 +31,15 @@ class Naming:
         self.own = 0  #: ... and the broker itself
         self.known = 0  #: members and other units, as a mask
         self.changes = 0  #: grows when somebody is named otherwise than before
+        self.is_sure = True  #: all brokers name destinations alike
         self._rest_at: Nanos | None = None
-        self._has_moved = False  #: a member has another slot: of that no word of all comes
+        #: A member has another slot, or larger units have changed: of that no word of all comes.
+        self._has_moved = False
         self._moved: dict[int, int] = {}  #: slots of those who are in other units now, with these
 
     @property
     def rest_at(self) -> Nanos | None:
-        """Names have changed of late: when all know of that, at the latest; None: they do."""
+        """Names have changed of late: when that is long ago; None: it is."""
         return self._rest_at
 
     def now_at(self, slots: int) -> int:
@@ -50,12 +52,14 @@ class Naming:
         """Take members and units as they are now; says whether somebody is named otherwise."""
         slots = {uid: row.slot for uid, row in members.items()}
         has_moved = any(slots.get(uid, before) != before for uid, before in self.slots.items())
+        has_moved = has_moved or nodes.above_clusters != self.nodes.above_clusters
         is_renamed = nodes is not self.nodes or has_moved
         if is_renamed:
             self.changes += 1
             if self.nodes.arcs or nodes.arcs:
                 self._rest_at = now + REST_NS
-                self._has_moved = has_moved
+                self.is_sure = False
+                self._has_moved |= has_moved
         moved = dict(self._moved)
         for place, uid in self.places.items():
             node = nodes.at(place)
@@ -75,8 +79,10 @@ class Naming:
         return is_renamed
 
     def expire(self, now: Nanos, *, are_taken: bool) -> None:
-        """End the doubt if time is over, or all have the tables of units (``are_taken``)."""
+        """End the doubt if all have the tables of units (``are_taken``), or time is over."""
         if self._rest_at is None:
             return
-        if self._rest_at <= now or (are_taken and not self._has_moved):
-            self._rest_at, self._has_moved = None, False
+        if self._rest_at <= now:
+            self._rest_at, self._has_moved, self.is_sure = None, False, True
+        elif are_taken and not self._has_moved:
+            self.is_sure = True

@@ -38,9 +38,8 @@ from ring.wire.messages import Member
 __all__ = ["BATCH_NS", "MAX_WANTED", "PATIENCE_NS", "OnArc", "Steward"]
 
 BATCH_NS = nanos(0.02)  #: what is wanted in this time is granted at once
-WAITING_NS = nanos(1.5)  #: a broker that learns of a new steward asks it for a slot within this
+WAITING_NS = nanos(9.0)  #: longer than two questions of a broker for which there is no slot
 WANTS_NS = nanos(6.0)  #: who was refused asks again within this, or wants no slot any more
-LOOK_NS = nanos(0.25)  #: while some do, it is looked at again after this
 SETTLE_NS = nanos(1.0)  #: from when events go to all to the first split
 MAX_WANTED = 1024  #: brokers that want a slot at once; others ask again
 SMALL_LIMIT = 8  #: clusters with a limit below this are split only when they are full
@@ -57,7 +56,7 @@ class Steward:
         self._wanted: dict[str, SlotWanted] = {}
         self._lost: dict[str, Member] = {}
         self._grants_at: Nanos | None = None
-        #: The table says that brokers wait for slots: when to look whether any still do.
+        #: The table says that brokers wait for slots: until when, if none asks in vain again.
         self._waits_until: Nanos | None = None
         self._refused: dict[str, tuple[Member, Nanos]] = {}  #: those that did, and when
         self._splits_from: Nanos | None = None  #: not before, if at all
@@ -151,7 +150,14 @@ class Steward:
         And whether some of those have no room, however long they wait.
         """
         table, arc = self._table, self._table.arc
-        self._forget_served(now)
+        self._refused = {
+            uid: (member, at)
+            for uid, (member, at) in self._refused.items()
+            if now < at + WANTS_NS
+            and table.granted(uid) is None
+            and uid not in self._around.gone
+            and arc.holds(member.ring_id)
+        }
         places = {row.member.ring_id for row in table.members}
         waiting = {member.ring_id for member, _ in self._refused.values()} - places
         found = sorted(places | waiting, key=arc.at)
@@ -224,25 +230,9 @@ class Steward:
         if self._grants_at is None:
             self._grants_at = now + BATCH_NS
 
-    def _forget_served(self, now: Nanos) -> None:
-        """Forget those that were refused, and wait no more."""
-        table, arc = self._table, self._table.arc
-        self._refused = {
-            uid: (member, at)
-            for uid, (member, at) in self._refused.items()
-            if now < at + WANTS_NS
-            and table.granted(uid) is None
-            and uid not in self._around.gone
-            and arc.holds(member.ring_id)
-        }
-
     def _end_waiting(self, now: Nanos) -> list[Effect]:
-        """All that were refused have slots, or have gone: nobody waits for a slot any more."""
+        """Nobody has asked in vain for a while: nobody waits for a slot any more."""
         if self._waits_until is None or now < self._waits_until:
-            return []
-        self._forget_served(now)
-        if self._refused and self.is_in_office:
-            self._waits_until = now + LOOK_NS
             return []
         self._waits_until = self._splits_from = None
         if not self.is_in_office or self._table.is_for_all:
