@@ -3,8 +3,8 @@
 Names change when units are split or folded, and when a slot is granted anew. Two brokers may know
 of that at different times. So nothing that is published names anybody (:mod:`ges.routing.plans`)
 until all brokers of the context have taken the table of clusters. Of larger units it is not heard
-when all inside of them know what has changed, so there it takes some seconds. A broker that had a slot here before a split is remembered by the unit that it is in now,
-for what is under way.
+when all inside of them know what has changed, so there it takes some seconds. A broker that had a
+slot here before a split is remembered by the unit that it is in now, for what is under way.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ class RecallLog:
         for number, (flow, entry) in self._entries.items():
             named, head = self._named(number), entry.run.head
             if named < 0:  # for everybody, by arcs of the ring
-                named = self._mask_of(head.link_class, head.topic, head.realm)
+                named = self._mask_of(head.matter)
             for slot in bits(named):
                 first, last = ranges.get((slot, flow), (entry.first, 0))
                 ranges[slot, flow] = min(first, entry.first), max(last, entry.end - 1)

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import msgspec
 
-from overlay.ids import WireCount, WireUid
 from overlay.machine import Message
 from overlay.security.revocation import MAX_LIST_BYTES, MAX_VOUCHER_BYTES
 

@@ -15,9 +15,7 @@ from tests.helpers.router_bench import (
     NORMAL,
     PUBLISHER,
     RING,
-    SECURE,
     Bench,
-    cluster,
     event,
     limit_of,
 )
@@ -63,8 +61,6 @@ async def test_who_stands_in_gets_all_flags_but_those_that_change_on_the_way() -
         == read_head(before).flags | AGAIN_FLAG
         == run.head.flags | AGAIN_FLAG
     )
-
-
 
 
 def waiting() -> Bench:
