@@ -100,8 +100,6 @@ class Grown:
     crossing: int | None  #: events of which two copies passed one broker
     growing: Share | None  #: masks were not sure while it grew; None: not seen
     churning: Share | None  #: ... and under churn
-    growing: Share | None  #: masks were not sure while it grew; None: not seen
-    churning: Share | None  #: ... and under churn
 
 
 def measure(nodes: int, limit: int, seed: int, subscriptions: int) -> Grown:
@@ -144,8 +142,8 @@ def measure(nodes: int, limit: int, seed: int, subscriptions: int) -> Grown:
         memory_kb,
         over_tree,
         *judged,
-        grown,
-        churned,
+        growing=grown,
+        churning=churned,
     )
 
 

@@ -10,7 +10,6 @@ import trio
 from trio.testing import MockClock
 
 from benchmarks.campaigns.attacks import peer_hello
-from benchmarks.campaigns.crowds import questions
 from benchmarks.stage.brokers import Brokers, attach
 from benchmarks.stage.virtual import Weather
 from benchmarks.stage.waiting import until
@@ -24,8 +23,6 @@ from ges.wire.asked import Ask
 from ges.wire.client_messages import Subscribe, Subscribed
 from ges.wire.event_runs import EventRun
 from ges.wire.events import NO_DUTY
-from ges.wire.link_codec import LINK_CODEC
-from ges.wire.unit_messages import Units
 from overlay.address import parse_url
 from overlay.errors import ConfigError
 from overlay.links.link import Link
@@ -39,54 +36,23 @@ from tests.ges.whole.test_slots import client, greet
 from tests.helpers.runs import under_way
 
 DEADLINE_SECONDS = 30
-QUESTIONS, LINKS = 2000, 80
+LINKS = 80
 INVENTED = 30_000  #: publishers
 
 
 async def link(
     weather: Weather, broker: Broker, rng: random.Random, number: int
 ) -> trio.abc.Stream:
-    """Greet as a broker that asks for much, and reads next to nothing."""
+    """Greet as a broker that reads next to nothing."""
     port = 20_000 + number
     weather.rate[frozenset((port, parse_url(broker.url).port))] = 1000.0
     stream = await weather.network.connect(f"chordal://127.0.0.1:{port}", broker.url)
-    await stream.send_all(GREETINGS.encode(peer_hello(rng)) + questions(QUESTIONS))
+    await stream.send_all(GREETINGS.encode(peer_hello(rng)))
     return stream
 
 
 def held(broker: Broker) -> int:
     return sum(broker.parts.budget.held.values())
-
-
-async def test_false_links_that_are_told_much_and_read_nothing_are_given_up(
-    autojump_clock: MockClock, weather: Weather, brokers: Brokers
-) -> None:
-    """The link to a ring neighbour is not, and events go over it meanwhile."""
-    rng = random.Random(1)
-    broker = await brokers.start(memory=MIN_BYTES)
-    other = await brokers.start(memory=MIN_BYTES)
-    await brokers.whole()
-    limit, most = broker.parts.budget.limit, 0
-    told = QUESTIONS * len(LINK_CODEC.encode(Units((*broker.node.units.tables.values(),))))
-    assert told * LINKS > 2 * limit, "they are told more than it may hold"
-    async with (
-        attach(broker) as publisher,
-        attach(other) as subscriber,
-        subscriber.subscribe("t") as events,
-    ):
-        for number in range(LINKS):
-            await link(weather, broker, rng, number)
-            await trio.sleep(0.06)
-            most = max(most, held(broker))
-            if number % 10 == 0:
-                await publisher.publish("t", b"%d" % number, confirm=True)
-                with trio.fail_after(DEADLINE_SECONDS):
-                    assert (await anext(events)).payload == b"%d" % number
-    assert most <= limit + told
-    assert broker.driver.counters["memory_relieved"] > 0
-    assert broker.driver.counters["links_given_up"] > 0
-    assert broker.driver.counters["internal_errors"] == 0
-    assert other.node.peer.uid in {uid for uid, _ in broker.driver.links}
 
 
 async def test_many_short_queues_are_too_much_together(
