@@ -120,7 +120,7 @@ def measure(nodes: int, limit: int, seed: int, subscriptions: int) -> Grown:
         for _ in range(JOINS)
     ]
     print_line(f"{nodes} brokers: joins {', '.join(f'{each:.0f}' for each in join)}")
-    judged = _judged(machines, subscriptions, seed) if subscriptions else (None, None)
+    wrong, crossing = _judged(machines, subscriptions, seed) if subscriptions else (None, None)
     rows = [_rows(machines, uid) for uid in machines.alive]
     grown = churned = None
     if nodes <= MOST_WATCHED:
@@ -141,9 +141,10 @@ def measure(nodes: int, limit: int, seed: int, subscriptions: int) -> Grown:
         max(rows),
         memory_kb,
         over_tree,
-        *judged,
-        growing=grown,
-        churning=churned,
+        wrong,
+        crossing,
+        grown,
+        churned,
     )
 
 
