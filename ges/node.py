@@ -25,7 +25,6 @@ from ges.telling.post import Post
 from ges.topology.declared_links import DeclaredLinks
 from ges.topology.parallel_links import ExpressLinks, SecureLinks
 from ges.topology.revocation_lists import RevocationLists
-from ges.topology.secure_part import SecurePart
 from ges.topology.survey import Survey
 from ges.topology.survey_part import SurveyPart
 from ges.topology.uid_in_use import UidWatch
@@ -97,10 +96,6 @@ class BrokerNode:
         self.survey = Survey(rng, express_range_ns=express_range_ns, pace=pace)
         self._secure_links = SecureLinks(peer, rng, normal, lists.forbids)
         self._express_links = ExpressLinks(peer, rng, normal, self.survey)
-        secure_part = SecurePart(
-            self.ring, normal, self._secure_links.up, lists.forbids, declared.carries_to
-        )
-        self.secure_graph = secure_part.graph
         self.units = UnitsPart(self.ring, normal, units)
         #: Messages for members that are not linked to here.
         self.post = post = Post(self.units.around, LINK_CODEC, self._deliver)
@@ -133,7 +128,6 @@ class BrokerNode:
             self._secure_links,
             self._express_links,
             SurveyPart(self.survey),
-            secure_part,
             lists,
             self.units,
             post,

@@ -96,7 +96,6 @@ class Stack:
         self._lines = EventLines(lines, declared.is_declared, declared.is_named)
         self._give = give
         self._topics = KnownTopics()
-        self._graph = node.secure_graph
         self.interests = Interests(give)
         #: Told of subscriptions that are active now, and how far.
         self.on_active: Callable[[Iterable[tuple[Any, int]], Level], None] = lambda keys, level: (
@@ -114,7 +113,6 @@ class Stack:
             Known(
                 node.gateways,
                 node.mask_of,
-                node.secure_graph,
                 node.profiles.index.groups,
                 node.statements,
                 node.statements,
@@ -155,8 +153,7 @@ class Stack:
         """Take events that a client publishes; :meth:`why_not` has said that they can go."""
         if run.head.attribute_bytes and self.on_event is not None:
             self.on_event("event published", run)
-        flood = run.head.secure and not self._graph.is_complete
-        self.router.publish(client, run, self.now(), flood=flood)
+        self.router.publish(client, run, self.now())
         if run.head.retain:
             self.retaining.values.charge(run.head, client.source)
         if self.ordering.has_questions:
@@ -224,6 +221,8 @@ class Stack:
     def _take_run(self, line: Line, run: EventRun) -> None:
         if run.head.secure and not line.link_class.is_secret:
             raise ProtocolError("a secure event on a link that is not")
+        if run.head.secure and not run.head.duty.shape and not run.head.recalled:
+            raise ProtocolError("a secure event that names no broker")
         if not run.head.express and (known := line.arrived(run.count)):
             self.counters["events_received_twice"] += known
             if known == run.count:
@@ -249,9 +248,7 @@ class Stack:
         """Links or places have changed: plan anew."""
         ring = self.node.ring
         self.recalls.follow(self.now())
-        self.router.update(
-            ring.member, ring.linked, ring.expected, is_whole=ring.is_whole, now=self.now()
-        )
+        self.router.update(ring.member, ring.linked, ring.expected, now=self.now())
         self.follow_holders()
 
     def on_cut(self, uid: str, link_class: LinkClass) -> None:

@@ -7,7 +7,7 @@ Whether it holds together
 How good it is
     ``hops``, ``resilience`` (routes while many are dead), ``traffic``,
     ``far_death`` (what one death costs a quiet ring, and how far it is heard of), ``growth`` (what
-    units cost, from 8 brokers to 1,000).
+    units cost, from 8 brokers to 1,000), ``unsure`` (how long no mask is sure meanwhile).
 What they measure in
     ``rings`` (large rings in virtual time), ``tables`` (rings as tables of ids and links),
     ``watched_rings`` (small ones, asked for Zave's invariants all the time), ``deaths`` (one join,

@@ -16,7 +16,10 @@ row:
 - *memory*: of this process for each broker once units have formed, its ring included (KB);
 - *messages*: for an event that some share of the brokers want, over the edges of a small tree that
   joins them in the graph of all links (K. Mehlhorn, 1988). Where events go is found by the tables
-  that brokers hold (:mod:`sims.experiments.walks`).
+  that brokers hold (:mod:`sims.experiments.walks`);
+- *unsure*: up to 128 brokers, the share of broker-moments in which events go to all, as no mask is
+  sure (:mod:`benchmarks.bars.unsure`): while the overlay grows from half its size by a broker a
+  second, and under balanced churn; and how long that takes one broker (median, p99).
 
 With ``--subscriptions`` clients subscribe to so many filters of 500 topics, some brokers die, and
 others join. Then for 200 events it is seen at whose clients they come: at each broker with a
@@ -45,6 +48,7 @@ from pathlib import Path
 import networkx as nx
 
 from benchmarks.arguments import at_least, listed
+from benchmarks.bars.unsure import Share, churning, growing
 from benchmarks.report import Bars, print_line
 from ges.wire.matter import Matter
 from overlay.ids import LinkClass
@@ -66,6 +70,10 @@ EVENTS = 10  #: of each share
 MOST_IDLE = 0.2  #: messages a second
 TOPICS = 500  #: that clients subscribe to
 JUDGED = 200  #: events whose receivers are looked at
+MOST_WATCHED = 128  #: brokers of the largest overlay in which it is seen how long masks are unsure
+MOST_GROWING = 0.05  #: of broker-moments may be unsure while it grows ...
+MOST_CHURNING = 0.005  #: ... and under balanced churn
+MOST_UNSURE_S = (1.0, 3.0)  #: one broker is unsure so long at a time: in the median, at p99
 CHURN = 0.02  #: of the brokers die, and as many join ...
 MOST_CHURN = 50  #: ... but no more than that
 
@@ -90,6 +98,8 @@ class Grown:
     over_tree: tuple[float, ...]  #: by :data:`SHARES`
     wrong: int | None  #: events that came twice, to the wrong clients or not at all; None: not seen
     crossing: int | None  #: events of which two copies passed one broker
+    growing: Share | None  #: masks were not sure while it grew; None: not seen
+    churning: Share | None  #: ... and under churn
 
 
 def measure(nodes: int, limit: int, seed: int, subscriptions: int) -> Grown:
@@ -110,8 +120,12 @@ def measure(nodes: int, limit: int, seed: int, subscriptions: int) -> Grown:
         for _ in range(JOINS)
     ]
     print_line(f"{nodes} brokers: joins {', '.join(f'{each:.0f}' for each in join)}")
-    judged = _judged(machines, subscriptions, seed) if subscriptions else (None, None)
+    wrong, crossing = _judged(machines, subscriptions, seed) if subscriptions else (None, None)
     rows = [_rows(machines, uid) for uid in machines.alive]
+    grown = churned = None
+    if nodes <= MOST_WATCHED:
+        young, grown = growing(nodes, limit, seed)
+        churned = churning(young, seed)
     return Grown(
         nodes,
         len(members),
@@ -127,7 +141,10 @@ def measure(nodes: int, limit: int, seed: int, subscriptions: int) -> Grown:
         max(rows),
         memory_kb,
         over_tree,
-        *judged,
+        wrong,
+        crossing,
+        grown,
+        churned,
     )
 
 
@@ -281,6 +298,13 @@ def main() -> None:
                 else ""
             )
         )
+        if grown.growing is not None and grown.churning is not None:
+            print_line(
+                f"{nodes} brokers: unsure {grown.growing.unsure:.2%} growing"
+                f" ({grown.growing.median_s:.1f} s, p99 {grown.growing.p99_s:.1f} s),"
+                f" {grown.churning.unsure:.2%} in churn"
+                f" ({grown.churning.median_s:.1f} s, p99 {grown.churning.p99_s:.1f} s)"
+            )
         _judge(bars, grown)
         if given.csv is not None:
             _write(given.csv, found)
@@ -296,17 +320,31 @@ def _judge(bars: Bars, grown: Grown) -> None:
     bars.at_most("H24", f"{at}, covered", grown.covered, 0.5)
     if grown.wrong is not None:
         bars.at_most("H14", f"{at}, events wrong", grown.wrong, 0)
+    for name, seen, most_unsure in (
+        ("growing", grown.growing, MOST_GROWING),
+        ("in churn", grown.churning, MOST_CHURNING),
+    ):
+        if seen is not None:
+            bars.at_most("0083", f"{at}, unsure {name}", seen.unsure, most_unsure)
+    if grown.churning is not None:
+        spans = grown.churning.median_s, grown.churning.p99_s
+        for name, span, most_span in zip(("median", "p99"), spans, MOST_UNSURE_S, strict=True):
+            bars.at_most("0083", f"{at}, unsure in churn, {name} s", span, most_span)
     for share, ratio, most in zip(SHARES, grown.over_tree, MOST_OVER_TREE, strict=True):
         bars.at_most("H15", f"{at}, {share:.0%}", ratio, most)
 
 
 def _write(path: Path, found: Sequence[Grown]) -> None:
-    names = [name for name in Grown.__dataclass_fields__ if name != "over_tree"]
+    apart = {"over_tree", "growing", "churning"}
+    names = [name for name in Grown.__dataclass_fields__ if name not in apart]
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow([*names] + [f"over_tree_{share:g}" for share in SHARES])
+        unsure = ["unsure_growing", "unsure_churning"]
+        writer.writerow([*names, *(f"over_tree_{share:g}" for share in SHARES), *unsure])
         for each in found:
-            writer.writerow([*(getattr(each, name) for name in names), *each.over_tree])
+            shares = [seen and seen.unsure for seen in (each.growing, each.churning)]
+            values = (getattr(each, name) for name in names)
+            writer.writerow([*values, *each.over_tree, *shares])
 
 
 def _draw(path: Path, found: Sequence[Grown]) -> None:

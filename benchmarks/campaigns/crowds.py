@@ -12,9 +12,9 @@ import trio
 import trio.lowlevel
 
 from benchmarks.campaigns.attacks import client_hello, peer_hello
-from ges.wire.broker_messages import SecureState
 from ges.wire.client_messages import CLIENT_CODEC, Attached
 from ges.wire.link_codec import LINK_CODEC
+from ges.wire.telling_messages import Kind, RowsWanted
 from overlay.net.connection import BROKEN
 from overlay.wire.codec import FrameReader
 from overlay.wire.greetings import GREETINGS, Challenge, Hello
@@ -80,12 +80,9 @@ def false_brokers(rng: random.Random, count: int, host: str | None = None) -> li
     ]
 
 
-def false_lists(rng: random.Random, count: int, links: int = 64) -> Iterable[bytes]:
-    """Yield what so many brokers that do not exist tell of their secure links."""
-    for _ in range(count):
-        linked = tuple(sorted(rng.randbytes(16).hex() for _ in range(links)))
-        origin, place = rng.randbytes(16).hex(), rng.randrange(2**32)
-        yield LINK_CODEC.encode(SecureState(origin, 1, 1, place, linked, withdrawn=False))
+def questions(count: int) -> bytes:
+    """Return so many questions of a broker for the tables of units and members."""
+    return LINK_CODEC.encode(RowsWanted(Kind.TABLES, ())) * count
 
 
 class FalseBroker:

@@ -28,7 +28,7 @@ from benchmarks.campaigns.crowds import (
     FalseBroker,
     clients,
     false_brokers,
-    false_lists,
+    questions,
 )
 from benchmarks.campaigns.fuzz import Figure
 from benchmarks.stage.processes import Broker, Fleet, chordal, fleet
@@ -183,7 +183,7 @@ async def token_thief(scene: Scene) -> None:
 
 
 async def memory(scene: Scene) -> None:
-    """Lists told once, links that read nothing, half frames: under a limit on address space."""
+    """Questions without end, links that read nothing, half frames: in a limited address space."""
     budget = 64
     broker = await scene.start("--memory", f"{budget}M")
     other = await scene.start("--join", broker.url)
@@ -202,8 +202,7 @@ async def memory(scene: Scene) -> None:
 
     scene.nursery.start_soon(watch)
     (teller,) = false_brokers(scene.rng, 1)
-    lists = b"".join(false_lists(scene.rng, scene.many(4000)))
-    await crowd.say(GREETINGS.encode(teller) + lists)
+    await crowd.say(GREETINGS.encode(teller) + questions(scene.many(4000)), reads=False)
     await trio.sleep(3)
     await crowd.come(false_brokers(scene.rng, scene.many(150)), reads=False)
     await trio.sleep(2)

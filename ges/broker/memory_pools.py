@@ -16,7 +16,6 @@ from overlay.links.link import Link
 from overlay.links.memory_limit import MemoryLimit
 from overlay.net.process_memory import process_bytes
 
-LISTS_SHARE = 1 / 8
 VALUES_SHARE = 1 / 8
 CLIENTS_SHARE = 3 / 8
 FLOWS_SHARE = 1 / 4
@@ -35,7 +34,7 @@ def memory_budget(
 ) -> MemoryBudget:
     """Return the budget of one broker."""
     log, values = stack.recalls.log, stack.retaining.values
-    audience, replays, graph = stack.deliveries.audience, stack.replays, stack.node.secure_graph
+    audience, replays = stack.deliveries.audience, stack.replays
     kept = replays.kept
 
     def shed_kept(most: int) -> None:
@@ -62,9 +61,7 @@ def memory_budget(
         Pool("clients", CLIENTS_SHARE, lambda: clients.held_bytes, clients.shed),
         # Links are given up: those to ring neighbours and chords last.
         Pool("links", 3 / 8, lambda: links.held_bytes, links.shed),
-        # No more are taken than their share holds, and none is lost.
-        Pool("lists_told", LISTS_SHARE, lambda: graph.memory, lambda most: None),
-        # The same: who would retain more is refused.
+        # No more are taken than their share holds: a client that would retain more is refused.
         Pool("retained", VALUES_SHARE, lambda: values.bytes, lambda most: None),
     )
     idle = process_bytes() if config.has_process else None
@@ -77,7 +74,6 @@ def memory_budget(
         trim=trim,
         tidy=driver.tidy,
     )
-    graph.bound(round(budget.limit * LISTS_SHARE))
     stack.ordering.bound(round(budget.limit * HELD_SHARE))
     values.bound(round(budget.limit * VALUES_SHARE))
     return budget

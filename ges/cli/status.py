@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 MIB = 1024 * 1024
+LEAST_UNSURE = 0.001  #: a smaller share of the time is not shown
 
 
 @click.command()
@@ -148,6 +149,9 @@ def _print(found: Status) -> None:
     _print_event_links(found)
     if found.parked:
         out.print(f"  {counted(found.parked, 'event')} parked for want of an all-secure path")
+    if found.unsure_share >= LEAST_UNSURE:
+        share = f"{100 * found.unsure_share:.1f} %"
+        out.print(f"  units changed for {share} of the time: then events from here go to all")
     if found.kept_bytes:
         out.print(f"  {found.kept_bytes} bytes kept for brokers whose links are lost")
     if found.memory is not None:

@@ -8,7 +8,8 @@ Paths
     ``graph`` (nodes and edges as masks), ``paths`` (cheapest paths that all members agree on),
     ``next_hops`` (the cached decision for a destination mask).
 Names
-    ``naming`` (what destinations are called, and what has become of those of before).
+    ``naming`` (what destinations are called, and what has become of those of before), ``doubt``
+    (how long no name was sure).
 Losses
     ``connections`` (the links between units, as those at both ends have told), ``losses`` (how bad
     it is that one is lost), ``losses_part`` (watches for them).

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from ges.gateways.connections import believed
+from ges.gateways.doubt import Doubt
 from ges.gateways.graph import Graph, cluster_links, gate_links, outer_links
 from ges.gateways.link_state import LinkStates
 from ges.gateways.naming import Naming
@@ -113,6 +114,7 @@ class GatewaysPart(Part):
         self._outer_changes = 0
         self._is_crowded = False
         self._naming = Naming()
+        self.doubt = Doubt()  #: how long events could not name whom they are for
         self._own_links = OwnLinks(
             ring,
             units,
@@ -145,10 +147,10 @@ class GatewaysPart(Part):
     def is_for_all(self) -> bool:
         """Events that are published here can name whom they are for: all of the overlay.
 
-        While brokers wait for slots, in this cluster or in another unit, events go to all, and so
-        they do while units are split or folded, and for a while after.
+        While brokers wait for slots, in this cluster or in another unit, events go to all. So they
+        do while units are split or folded, until all brokers hold the new tables.
         """
-        if self._naming.slot is None or not self.is_at_rest or self._units.is_crowded:
+        if self._naming.slot is None or not self._naming.is_sure or self._units.is_crowded:
             return False
         return self._units.is_single or (self._naming.nodes.is_known and not self._is_crowded)
 
@@ -274,7 +276,7 @@ class GatewaysPart(Part):
         look_at = self._own_links.look_at
         if look_at is not None and look_at <= now:
             self._is_touched = True
-        self._naming.expire(now)
+        self._naming.expire(now, are_taken=self._units.are_taken)
         return []
 
     def next_deadline(self) -> Nanos | None:
@@ -292,6 +294,7 @@ class GatewaysPart(Part):
             or units.nodes is not naming.nodes
         ):
             effects += self._follow_members(now)
+        naming.expire(now, are_taken=units.are_taken)
         if self._outer.changes != self._outer_changes:
             self._outer_changes = self._outer.changes
             self._is_crowded = self._outer.is_crowded
@@ -307,6 +310,8 @@ class GatewaysPart(Part):
             self._is_stale = False
             self._computed_at, self._news_due = now, None
             self._compute()
+        is_on_ring = self._ring.member is not None
+        self.doubt.note(is_unsure=not self.is_for_all if is_on_ring else None, now=now)
         return effects
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────

@@ -266,6 +266,8 @@ def _held(status: Status) -> Iterator[Family]:
     yield gauge("kept_bytes", about, status.kept_bytes)
     about = "Bytes of memory for events kept for clients that lose their broker."
     yield gauge("replay_bytes", about, status.replay_bytes)
+    about = "Share of the time on the ring in which events from here went to all."
+    yield gauge("unsure_share", about, status.unsure_share)
     if status.memory is not None:
         about = "Bytes of memory that others may make the broker hold."
         yield gauge("memory_budget_bytes", about, status.memory.budget)

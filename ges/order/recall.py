@@ -160,9 +160,10 @@ class RecallLog:
         self.forget(now)
         ranges: dict[tuple[int, Flow], tuple[int, int]] = {}
         for number, (flow, entry) in self._entries.items():
-            if entry.destinations < 0:
-                continue  # for everybody, by arcs of the ring
-            for slot in bits(self._named(number)):
+            named, head = self._named(number), entry.run.head
+            if named < 0:  # for everybody, by arcs of the ring
+                named = self._mask_of(head.matter)
+            for slot in bits(named):
                 first, last = ranges.get((slot, flow), (entry.first, 0))
                 ranges[slot, flow] = min(first, entry.first), max(last, entry.end - 1)
         found: dict[int, list[FlowTail]] = {}

@@ -7,8 +7,7 @@ The way itself
 To which brokers
     ``known`` (what the control machine knows), ``plan`` (what a plan is), ``plans`` (which one an
     event follows), ``mask_plan`` (to those that want it), ``coming_in`` and ``entering`` (whom it
-    is for where it comes into a unit). While units change: ``arc_plan`` (the tree over the ring),
-    ``flood_plan`` (everybody), ``catch_up`` (a broker that joined meanwhile).
+    is for where it comes into a unit). While units change: ``arc_plan`` (the tree over the ring).
 Over which links
     ``outlets`` (what is needed of links), ``forwarding``, ``holding`` (while a link is down),
     ``rerouting`` (to others), ``stuck`` (while there is no way).

@@ -1,7 +1,7 @@
 """One message a broker: the spanning tree of a normal event over ring links and chords.
 
-The tree is that of :mod:`ges.telling.arcs`. Events take it while units change, and while brokers
-wait for slots (:mod:`ges.routing.plans`).
+The tree is that of :mod:`ges.telling.arcs`. It serves normal and express events for some moments,
+while units change and no mask is sure: it needs no table of units.
 
 Where events take links alone that an operator has named (:mod:`ges.topology.declared_links`), there
 is no such tree. Then an event goes over all of these links, and a broker that has had it drops it.
@@ -36,7 +36,8 @@ class ArcPlan:
         self._row: list[tuple[int, str]] = []
         self._parts: dict[str, tuple[int, int]] = {}  #: of the ring, by uid of who serves them
         self._moved: set[str] = set()
-        self._beside: Onward = ()
+        #: Those that get every event, whoever else serves their arc.
+        self.beside: Onward = ()
         self._cache: dict[Duty, Onward] = {}
 
     def update(
@@ -44,11 +45,11 @@ class ArcPlan:
     ) -> None:
         """Set this broker's ring id, and uid -> ring id of the members it is linked to.
 
-        ``beside``: those that get every event, whoever else serves their arc, as the ring links
-        that the tree of arcs is made of carry no events there.
+        ``beside``: those to which events take a named link, as the ring links that the tree of
+        arcs is made of carry no events there.
         """
         self._here = here
-        self._beside = tuple((uid, whole_ring(ring_id)) for uid, ring_id in beside.items())
+        self.beside = tuple((uid, whole_ring(ring_id)) for uid, ring_id in beside.items())
         self._row = row_from(here, ((ring_id, uid) for uid, ring_id in linked.items()))
         ends = dict(shares(self._row, here))
         parts = {uid: (place, ends[uid]) for place, uid in self._row}
@@ -65,24 +66,19 @@ class ArcPlan:
         return sorted(moved)
 
     @property
-    def has_beside(self) -> bool:
-        """Events go round in circles here, and each is to be passed on once."""
-        return bool(self._beside)
-
-    @property
     def is_empty(self) -> bool:
         """This broker is linked to no other: it is the whole ring, as far as it knows."""
-        return not self._row and not self._beside
+        return not self._row and not self.beside
 
     def onward(self, duty: Duty) -> Onward:
-        """Return whom to pass an event to, and what each is to serve.
+        """Return whom to pass an event to by the tree, and what each is to serve.
 
         ``duty`` is the one it came with; :func:`whole_ring` of this broker where it is published.
         """
         cached = self._cache.get(duty)
         if cached is None:
             limit = duty.target
-            cached = self.arcs(limit) + self._beside
+            cached = self.arcs(limit)
             if len(self._cache) >= MAX_CACHED:
                 self._cache.clear()
             self._cache[duty] = cached

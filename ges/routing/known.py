@@ -10,7 +10,6 @@ from ges.delivery.choosing import OuterGroups
 from ges.gateways.cluster import Cluster
 from ges.profiles.group_index import GroupIndex
 from ges.routing.entering import Wanting
-from ges.topology.secure_graph import SecureGraph
 from ges.wire.directory_messages import Holder
 from ges.wire.statement_messages import SecureHealth
 
@@ -32,11 +31,10 @@ class UnitHealths(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The members, what they want, and who of them secure events reach."""
+    """The members, the other units, and what they want."""
 
     cluster: Cluster
     mask_of: Wanting
-    graph: SecureGraph  #: of the secure links between brokers
     groups: GroupIndex  #: queue groups, and which members have clients in them
     outer_groups: OuterGroups  #: and which other units
     healths: UnitHealths | None = None  #: None: there are no other units

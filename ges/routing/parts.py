@@ -19,7 +19,6 @@ from ges.order.recall import RecallLog
 from ges.order.recalls import Recalls
 from ges.order.via import Tokens
 from ges.retained.values import RetainedValues
-from ges.routing.catch_up import CatchUp
 from ges.routing.express import Express
 from ges.routing.forwarding import Forwarding
 from ges.routing.holding import Holding
@@ -91,9 +90,9 @@ class RoutingParts:
         ordering = FlowOrdering(lambda topic: deliveries.serves(Matter(LinkClass.NORMAL, topic)))
         recalls = Recalls(ordering, RecallLog(known.mask_of), cluster)
         forwarding = Forwarding(lines, holding, tokens, counters)
-        catch_up, stuck = CatchUp(plans), Stuck()
-        rerouting = Rerouting(lines, plans, holding, forwarding, catch_up, stuck, counters)
-        passing = Passing(plans, holding, forwarding, catch_up, rerouting, stuck, counters)
+        stuck = Stuck()
+        rerouting = Rerouting(lines, plans, holding, forwarding, stuck, counters)
+        passing = Passing(plans, holding, forwarding, rerouting, stuck, counters)
         express = Express(
             lines,
             deliveries.audience,
@@ -111,5 +110,5 @@ class RoutingParts:
         router = Router(known, tokens, recalls, past, passing, deliveries, express, counters)
         past.regain = router.regain
         reach = Reach(plans, known, deliveries)
-        tables = FlowTables((ordering, router.recent, router.flooded, express.recent))
+        tables = FlowTables((ordering, router.recent, express.recent))
         return cls(router, passing, deliveries, express, recalls, past, reach, tables)

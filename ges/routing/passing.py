@@ -1,9 +1,8 @@
 """Events on to other brokers: over links that are up, or later.
 
 What is passed on goes by the plan of the moment (:mod:`ges.routing.plans`). What cannot go waits
-for a link (:mod:`ges.routing.holding`) or for a way (:mod:`ges.routing.stuck`), goes to others in
-place of a broker (:mod:`ges.routing.rerouting`), or goes once more to brokers that were left out
-(:mod:`ges.routing.catch_up`).
+for a link (:mod:`ges.routing.holding`) or for a way (:mod:`ges.routing.stuck`), or goes to others
+in place of a broker (:mod:`ges.routing.rerouting`).
 """
 
 from __future__ import annotations
@@ -13,10 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from ges.gateways.next_hops import bits
-from ges.routing.catch_up import CatchUp, Passed
 from ges.routing.forwarding import Forwarding
 from ges.routing.holding import Holding
-from ges.routing.plan import Onward
 from ges.routing.plans import Plans
 from ges.routing.rerouting import Rerouting
 from ges.routing.stuck import Stuck, Waiting
@@ -36,7 +33,6 @@ class Passing:
         plans: Plans,
         holding: Holding,
         forwarding: Forwarding,
-        catch_up: CatchUp,
         rerouting: Rerouting,
         stuck: Stuck,
         counters: Counter[str],
@@ -44,7 +40,6 @@ class Passing:
         self.plans = plans
         self._holding = holding
         self._forwarding = forwarding
-        self._catch_up = catch_up
         self._rerouting = rerouting
         self._stuck = stuck
         self._version = -1  #: of the tables, when moves were followed last
@@ -55,15 +50,19 @@ class Passing:
     def pass_on(
         self, run: EventRun, duty: Duty, flags: int, link_class: LinkClass, now: Nanos
     ) -> None:
-        """Send events to those that come next, and remember them where there may be others."""
+        """Send events to those that come next."""
         if duty.shape:
             self._pass_to(run, duty, flags, link_class, now)
             return
-        for uid in self.plans.take_moved(link_class):
-            self._forwarding.renew((uid, link_class))
+        for uid in self.plans.arcs.take_moved():
+            self._forwarding.renew((uid, LinkClass.NORMAL))
         onward = self.plans.onward(duty, flags, link_class)
         self._forwarding.forward(run, onward, flags, link_class, now)
-        self._catch_up.keep(run, duty, flags, link_class, now)
+        self._rerouting.take_stranded(now)
+
+    def pass_beside(self, run: EventRun, flags: int, link_class: LinkClass, now: Nanos) -> None:
+        """Send events for all to the brokers at named links, beside the tree."""
+        self._forwarding.forward(run, self.plans.arcs.beside, flags, link_class, now)
         self._rerouting.take_stranded(now)
 
     def told(self) -> Iterable[str]:
@@ -82,7 +81,6 @@ class Passing:
         linked: Mapping[str, Member],
         around: Iterable[Member],
         *,
-        is_whole: bool,
         now: Nanos,
     ) -> None:
         """Plan anew, and pass on what has waited for that: see
@@ -95,14 +93,6 @@ class Passing:
         self._follow_moves()
         self._settle(now)
         self._try_stuck(now)
-        place, left = self._catch_up.move(here, now)
-        for passed in left:
-            late = self.plans.instead_of_us(place, passed.duty, passed.flags, passed.link_class)
-            self._send_late(passed, late, now)
-        known = (dict(linked), self.plans.flood.uids)
-        if self._catch_up.note(here, known, is_whole=is_whole, now=now):
-            for passed, late in self._catch_up.missed(now):
-                self._send_late(passed, late, now)
         self._rerouting.take_stranded(now)
 
     def on_cut(self, uid: str, link_class: LinkClass, now: Nanos) -> None:
@@ -134,26 +124,23 @@ class Passing:
 
     @property
     def has_deadlines(self) -> bool:
-        """Something waits, or is kept for others."""
-        is_held = bool(self._holding.held) or bool(self._stuck)
-        return is_held or self._catch_up.next_deadline() is not None
+        """Something waits."""
+        return bool(self._holding.held) or bool(self._stuck)
 
     def next_deadline(self, now: Nanos) -> Nanos | None:
         """Return when :meth:`expire` has something to do."""
         ends = (
-            self._catch_up.next_deadline(),
             self._holding.next_deadline(now) if self._holding.held else None,
             self._stuck.next_deadline(),
         )
         return min((end for end in ends if end is not None), default=None)
 
     def expire(self, now: Nanos) -> None:
-        """Give up links that do not come, and forget what nobody waits for any more."""
+        """Give up links that do not come, and try what has waited for a way."""
         if self._holding.held:
             self._settle(now)
             self._rerouting.take_stranded(now)
         self._try_stuck(now)
-        self._catch_up.forget(now)
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
@@ -218,9 +205,3 @@ class Passing:
         if self._holding.held:
             self._rerouting.settle(now)
             self.plans.lay()
-
-    def _send_late(self, passed: Passed, late: Onward, now: Nanos) -> None:
-        if late:
-            self._counters["events_sent_late"] += passed.run.count
-            flags = passed.flags | AGAIN_FLAG
-            self._forwarding.forward(passed.run, late, flags, passed.link_class, now)

@@ -2,9 +2,8 @@
 
 A duty (:class:`ges.wire.events.Duty`) stands in the header of an event. Code that passes an event
 on, holds it or sends it another way handles duties as they are: only a plan makes and reads them. A
-duty names the brokers that want the event (:mod:`ges.routing.mask_plan`). While units change it is
-the end of an arc of the ring (:mod:`ges.routing.arc_plan`), or nothing where an event goes to
-everybody (:mod:`ges.routing.flood_plan`).
+duty names the brokers and units that want the event (:mod:`ges.routing.mask_plan`). While it is not
+sure who they are, the duty is the end of an arc of the ring (:mod:`ges.routing.arc_plan`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ from ges.delivery.subscriber import Subscriber
 from ges.gateways.next_hops import bits
 from ges.routing.known import Known
 from ges.routing.plans import Plans
-from ges.topology.secure_graph import describe
 from ges.units.address import ALL_SLOTS, unpack_address
 from ges.units.nodes import name_of
 from ges.wire.events import Head
@@ -15,6 +14,7 @@ from ges.wire.statement_messages import SecureHealth
 from overlay.ids import LinkClass, short
 
 MAX_NAMED = 3  #: brokers named in a refusal
+UNSURE = "units of the overlay change, and it is not sure yet which brokers want the event"
 
 
 class Reach:
@@ -25,7 +25,6 @@ class Reach:
         self._cluster = known.cluster
         self._mask_of = known.mask_of
         self._choosing = deliveries.sharing.choosing
-        self._graph = known.graph
         self._healths = known.healths
         self._deliveries = deliveries
 
@@ -33,7 +32,7 @@ class Reach:
     def version(self) -> tuple[int, ...]:
         """Something else whenever another answer is possible, but for what clients want."""
         healths = self._healths.health_changes if self._healths is not None else 0
-        return self._graph.version, self._cluster.version, healths
+        return self._cluster.version, healths, self._plans.by_destination
 
     def why_not(self, client: Subscriber, head: Head) -> str | None:
         """Return why an event from a client cannot be taken, or None."""
@@ -43,11 +42,10 @@ class Reach:
             return None
         if not client.secure:
             return "the hop from the client to its broker is not secure; attach over chordals://"
-        if self._plans.by_destination:
-            problem, is_connected = self._to_destinations(head)
-        else:
-            problem, is_connected = self._to_all()
-        if problem is not None or is_connected or self._plans.normal.is_empty:
+        if not self._plans.by_destination:
+            return UNSURE
+        problem, is_connected = self._to_destinations(head)
+        if problem is not None or is_connected or self._plans.arcs.is_empty:
             return problem
         if self._deliveries.serves(head.matter):
             return None
@@ -66,7 +64,7 @@ class Reach:
         if not missing and (problem := self._beyond_units(wanted, reached)) is not None:
             return problem, bool(reached)
         if not missing:
-            return None, bool(reached) or self._graph.reaches_anybody()
+            return None, bool(reached)
         places = {uid: place for place, uid in cluster.places.items()}
         names = [f"{short(uid)} (ring id {places.get(uid)})" for uid in missing[:MAX_NAMED]]
         more = f" and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
@@ -99,12 +97,3 @@ class Reach:
             mask = self._choosing.mask(LinkClass.SECURE, group.key, head.realm)
             beyond |= 0 if mask & here else mask
         return beyond
-
-    def _to_all(self) -> tuple[str | None, bool]:
-        """The same where events go to all."""
-        if self._graph.is_overfull:
-            return "more brokers hold identities than this one can keep track of", False
-        unreachable = self._graph.out_of_reach()
-        if unreachable:
-            return f"no all-secure path to broker {describe(unreachable)}", False
-        return None, self._graph.reaches_anybody()

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ges.routing.catch_up import CatchUp
 from ges.routing.forwarding import Forwarding
 from ges.routing.holding import Holding, frames_of
 from ges.routing.outlets import Lines
 from ges.routing.plan import Onward
 from ges.routing.plans import Plans
 from ges.routing.stuck import Stuck
-from ges.wire.event_flags import AGAIN_FLAG, FLOOD_FLAG, WAY_FLAGS
+from ges.wire.event_flags import AGAIN_FLAG
 from ges.wire.event_runs import EventRun
 from ges.wire.events import read_head
 from overlay.ids import LinkClass, Nanos
@@ -38,7 +37,6 @@ class Rerouting:
         plans: Plans,
         holding: Holding,
         forwarding: Forwarding,
-        catch_up: CatchUp,
         stuck: Stuck,
         counters: Counter[str],
     ) -> None:
@@ -46,7 +44,6 @@ class Rerouting:
         self._plans = plans
         self._holding = holding
         self._forwarding = forwarding
-        self._catch_up = catch_up
         self._stuck = stuck
         self._counters = counters
 
@@ -140,18 +137,17 @@ class Rerouting:
     def _send_instead(self, run: EventRun, key: Key, place: int | None, now: Nanos) -> None:
         """Send events on to those who serve a broker's arc in its place."""
         uid, link_class = key
-        head, arcs = run.head, self._plans.normal
-        flags = head.flags & ~WAY_FLAGS | (FLOOD_FLAG if head.secure else AGAIN_FLAG)
+        duty, flags = run.head.duty, run.head.flags | AGAIN_FLAG
         onward: Onward = ()
-        if head.secure or place is not None:
-            onward = self._plans.of(head.duty, flags, NORMAL).instead(uid, place or 0, head.duty)
-        if not head.secure and self._holding.is_failed(uid):
+        if place is not None:
+            onward = self._plans.of(duty, flags, link_class).instead(uid, place, duty)
+        if self._holding.is_failed(uid) and not run.head.secure:
             # The one before us is linked to that broker as well, if we are its ring neighbour.
-            onward = tuple(each for each in onward if each[0] != uid) or arcs.before_us(head.duty)
-        self._catch_up.keep_instead(run, flags, link_class, now, uid)
+            others = tuple(each for each in onward if each[0] != uid)
+            onward = others or self._plans.arcs.before_us(duty)
         if onward:
             self._counters["events_sent_on"] += 1
             self._forwarding.forward(run, onward, flags, link_class, now)
-        elif place is None or (head.secure and not arcs.is_empty):
+        elif place is None:
             self._counters["events_unacknowledged_dropped"] += 1
         # else nobody but that broker was in its part of the ring

@@ -5,8 +5,8 @@ where they are published names the brokers that want them, and keeps them for a 
 ask again. Every broker passes on what is for others, and delivers what is for itself. The payload
 is not touched, and nothing here waits.
 
-While units change, events go to all brokers over arcs of the ring; then a broker does not pass on
-again what has come before.
+While units change no mask is sure. Then normal and express events go to all brokers over arcs of
+the ring, and what has come before is not passed on again. A secure event waits for a mask.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ from ges.routing.plan import Onward
 from ges.wire.directory_messages import Holder
 from ges.wire.event_flags import (
     AGAIN_FLAG,
-    FLOOD_FLAG,
     GROUPS_FLAG,
     MARK_FLAG,
     RECALLED_FLAG,
@@ -76,7 +75,6 @@ class Router:
         self._member: Member | None = None  #: as we stand on the ring, or stood on it last
         self._named_last = False  #: what was published here last named whom it was for
         self.recent = Recent()  #: what has come
-        self.flooded = Recent()  #: what was sent over all secure links
 
     def update(
         self,
@@ -84,13 +82,11 @@ class Router:
         linked: Mapping[str, Member],
         around: Iterable[Member],
         *,
-        is_whole: bool,
         now: Nanos,
     ) -> None:
         """Note where this broker stands, whom it is linked to, and who are its ring neighbours.
 
-        ``around``: those as well that it has heard of and is not linked to yet; ``is_whole``: they
-        agree that this broker stands between them.
+        ``around``: those as well that it has heard of and is not linked to yet.
         """
         if member is not None and member != self._member:
             if self._member is not None:  # it has joined anew
@@ -98,7 +94,7 @@ class Router:
             self._member = member
         here = member.ring_id if member is not None else None
         self._recalls.place = here
-        self._passing.update(here, linked, around, is_whole=is_whole, now=now)
+        self._passing.update(here, linked, around, now=now)
 
     # ── events ────────────────────────────────────────────────────────────────────────────────
 
@@ -106,15 +102,14 @@ class Router:
         """Say whether an event that its publisher sends again has come here by another broker."""
         return head.again and self.recent.has_come(head.flow, head.sequence)
 
-    def publish(self, client: Subscriber, run: EventRun, now: Nanos, *, flood: bool) -> None:
-        """Take events from a client of ours; ``flood``: secure ones go to all who are linked.
-
-        That is where events go by arcs alone.
-        """
+    def publish(self, client: Subscriber, run: EventRun, now: Nanos) -> None:
+        """Take events from a client of ours."""
         head = run.head
         if self._plans.by_destination != self._named_last:
             self._named_last = not self._named_last
             self._tokens.restart()  # what sets out now may overtake what went before
+        if not self._plans.by_destination:
+            self._counters["events_sent_to_all"] += run.count
         if head.express:
             for part, serving in self._assigned(run):
                 onward = self._express_onward(head, serving)
@@ -136,7 +131,7 @@ class Router:
         else:
             choosing = self._deliveries.sharing.choosing
             for each in (run,) if head.is_named else choosing.to_all(run):
-                self._take_by_arc(each, self._plans.whole, now, flood=flood, is_ours=True)
+                self._take_by_arc(each, self._plans.whole, now, is_ours=True)
 
     def relay(self, line: Line, run: EventRun, now: Nanos) -> None:
         """Take events from another broker."""
@@ -144,7 +139,7 @@ class Router:
         if head.express:
             plans = self._plans
             for part, duty in self._duties_here(run):
-                onward = plans.onward(duty, 0, plans.express_class(duty))
+                onward = plans.express_onward(duty)
                 is_for_us = plans.is_for_us(duty)
                 self._express.relay(line, part, onward, is_for_us=is_for_us)
             self._hand_on(now)
@@ -160,7 +155,7 @@ class Router:
         elif head.recalled:
             self._take_recalled(run, head.duty.millis, now)
         else:
-            self._take_by_arc(run, head.duty, now, flood=head.flood, is_ours=False)
+            self._take_by_arc(run, head.duty, now, is_ours=False)
 
     def tell_values(self, uid: str, runs: Iterable[EventRun], now: Nanos) -> None:
         """Send a member retained values that it lacks, and nobody else."""
@@ -272,7 +267,7 @@ class Router:
         has_roamed = self._recalls.log.has_roamed(flow, now)
         self._recalls.log.keep(run, wanted | own, now)
         via, source = self._tokens.start(flow), plans.here or 0
-        flags = head.flags & ~FLOOD_FLAG | (MARK_FLAG if has_roamed else 0)
+        flags = head.flags | (MARK_FLAG if has_roamed else 0)
         if wanted:
             sent = run.under(via, source)
             self._passing.pass_on(sent, Duty(1, 0, wanted, own), flags, head.link_class, now)
@@ -389,17 +384,15 @@ class Router:
     def _express_onward(self, head: Head, serving: int) -> Onward:
         plans = self._plans
         if not plans.by_destination:
-            return plans.normal.onward(plans.whole)
+            return plans.express_onward(plans.whole)
         own = 1 << (plans.cluster.slot or 0)
         wanted = self._mask_of(head.matter) | serving
         wanted = within(wanted & ~plans.cluster.own, head.realm)
-        return plans.onward(Duty(1, 0, wanted, own), 0, LinkClass.EXPRESS) if wanted else ()
+        return plans.express_onward(Duty(1, 0, wanted, own)) if wanted else ()
 
     # ── by arcs of the ring ───────────────────────────────────────────────────────────────────
 
-    def _take_by_arc(
-        self, run: EventRun, duty: Duty, now: Nanos, *, flood: bool, is_ours: bool
-    ) -> None:
+    def _take_by_arc(self, run: EventRun, duty: Duty, now: Nanos, *, is_ours: bool) -> None:
         head = run.head
         via, source = head.via, head.source
         if is_ours:
@@ -413,26 +406,12 @@ class Router:
         if known:
             self._counters["events_duplicate"] += known
         if self._plans.here is not None:
-            self._pass_on(run, fresh, duty, now, flood=flood)
+            flags = head.flags & ~WAY_FLAGS | head.flags & AGAIN_FLAG
+            # What is sent again goes on by the tree though it has come: it may be for more brokers.
+            for part in (run,) if head.again else fresh:
+                self._passing.pass_on(part, duty, flags, head.link_class, now)
+            for part in fresh:
+                self._passing.pass_beside(part, flags, head.link_class, now)
         for part in fresh:
             ready = self._admit(part, now, marked=head.marked, via=via, source=source)
             self.deliver(ready, now)
-
-    def _pass_on(
-        self, run: EventRun, fresh: Sequence[EventRun], duty: Duty, now: Nanos, *, flood: bool
-    ) -> None:
-        """Pass on what of a run is to go on."""
-        head = run.head
-        flags = head.flags & ~WAY_FLAGS
-        parts = fresh
-        if head.secure and (flood or self._plans.has_holes):
-            # One that came by the tree before may come again to all: it goes on, as only that way
-            # it may reach those behind a hole.
-            flags |= FLOOD_FLAG
-            parts = self.flooded.fresh(run)
-        elif head.again:
-            flags |= AGAIN_FLAG
-            goes_round = self._plans.normal.has_beside
-            parts = self.flooded.fresh(run) if goes_round else (run,)
-        for part in parts:
-            self._passing.pass_on(part, duty, flags, head.link_class, now)

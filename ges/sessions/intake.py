@@ -226,9 +226,12 @@ class Intake:
             self._replies.note_denied(session)
         elif problem is None:
             problem = self._stack.why_not(session, head)
-            if head.secure and session.secure and (problem or self._parked.holds(session)):
-                self._park(session, run, problem, park_ms)
-                return
+            if head.secure and session.secure:
+                if problem is None:
+                    self._parked.let_go()
+                if problem or self._parked.holds(session):
+                    self._park(session, run, problem, park_ms)
+                    return
         if problem is None and head.is_named:
             problem = self._named.why_not(run)
         if problem is not None:

@@ -8,15 +8,17 @@ from typing import Protocol
 
 import structlog
 
+from ges.routing.reach import UNSURE
 from ges.sessions.parking import Parking
 from ges.sessions.replies import Replies
 from ges.sessions.session import Session
 from ges.stack import Stack
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Head
-from overlay.ids import NANOS_PER_SECOND, Nanos, short
+from overlay.ids import NANOS_PER_SECOND, Nanos, nanos, short
 
 NANOS_PER_MILLI = 1_000_000
+UNSURE_NS = nanos(20)  #: a secure event waits so long for a mask, whatever its publisher allows
 
 
 class Versioned(Protocol):
@@ -85,10 +87,10 @@ class ParkedEvents:
 
         ``problem`` is why it cannot go now; None: only that earlier ones wait.
         """
+        wait_ns = max(park_ms * NANOS_PER_MILLI, UNSURE_NS if problem == UNSURE else 0)
         problem = problem or "earlier events of this client are parked"
-        if not park_ms:
+        if not wait_ns:
             return in_doubt(head, problem)
-        wait_ns = park_ms * NANOS_PER_MILLI
         full = self._parking.park(session, head, body, self._now(), wait_ns)
         if full is not None:
             return in_doubt(head, f"{problem}; not parked: {full}")
@@ -100,6 +102,13 @@ class ParkedEvents:
         """Something has changed by which parked events may go."""
         self._is_stirred = True
         self.on_due()
+
+    def let_go(self) -> None:
+        """Release what has waited for something that has changed by now."""
+        if self._parking.size:
+            self.notice_changes()
+            if self._is_stirred:
+                self.release(self._now())
 
     def notice_changes(self) -> None:
         """Look whether others can be reached than before."""

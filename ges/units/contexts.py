@@ -39,6 +39,7 @@ from ges.wire.unit_messages import (
     UnitHandover,
     UnitReport,
     UnitRow,
+    UnitsTaken,
     UnitTable,
 )
 from overlay.ids import Nanos, nanos
@@ -104,6 +105,7 @@ class Contexts:
                 kind, ComparedTable(planner.held, asking), arc=arc_held(planner.held)
             )
         spread.register(Kind.UNIT_TABLE, UnitTable, self.on_table)
+        spread.register(Kind.UNITS_TAKEN, UnitsTaken, self._on_taken)
 
     # ── what is known ─────────────────────────────────────────────────────────────────────────
 
@@ -123,6 +125,17 @@ class Contexts:
             self._tables = found
             return found
         return tuple(held.table for held in self._helds if held.table is not None)
+
+    @property
+    def taken(self) -> tuple[UnitsTaken, ...]:
+        """Those that all brokers of their contexts hold, as far as this broker has heard."""
+        helds = (held for held in self._helds if held.is_taken)
+        return tuple(UnitsTaken(held.level, held.digest) for held in helds)
+
+    @property
+    def are_taken(self) -> bool:
+        """All tables are known, and all brokers of their contexts hold them."""
+        return all(held.is_taken for held in self._helds)
 
     @property
     def is_single(self) -> bool:
@@ -249,6 +262,10 @@ class Contexts:
         elif held.beats(table):
             effects += self._comparison.tell(uid)
         return True, effects
+
+    def _on_taken(self, taken: UnitsTaken, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
+        self.planners[taken.level].held.taken = taken.digest
+        return True, []
 
     def _learn(self, table: UnitTable, now: Nanos, effects: list[Effect]) -> bool:
         """Hold a table if it counts; says whether it does."""

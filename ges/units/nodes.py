@@ -61,6 +61,11 @@ class Nodes:
         """The broker's own units, as a mask."""
         return sum(1 << node for node in self.own.values())
 
+    @property
+    def above_clusters(self) -> Mapping[int, Arc]:
+        """Other units that are larger than a cluster."""
+        return {node: arc for node, arc in self.arcs.items() if level_of(node) > 1}
+
     def at(self, place: int) -> int | None:
         """Return the unit in which a place lies; None: in the broker's own cluster, or unknown."""
         # Arcs of one broker's nodes do not overlap, as each is beside one of its own units.

@@ -51,7 +51,7 @@ from ges.units.unit_rows import (
 )
 from ges.units.units_held import UnitsHeld
 from ges.wire.telling_messages import Kind
-from ges.wire.unit_messages import UnitHandover, UnitReport, UnitRow, UnitTable
+from ges.wire.unit_messages import UnitHandover, UnitReport, UnitRow, UnitsTaken, UnitTable
 from overlay.ids import Nanos, nanos
 from overlay.machine import Effect, Notify
 from ring.geometry import RING_SIZE, gap
@@ -372,11 +372,19 @@ class Planner:
         held.put(table)
         self._put_at = now
         effects: list[Effect] = [Notify(UnitsChanged(held.level))]
+
+        def on_done(missing: frozenset[str], now: Nanos) -> list[Effect]:
+            then = done(missing, now) if done is not None else []
+            if missing or held.table is not table:
+                return then
+            held.taken = held.digest
+            taken = UnitsTaken(held.level, held.digest)
+            return [*then, *self._spread.tell(Kind.UNITS_TAKEN, taken, now, None, arc, whole=True)]
+
         if self._around.left is None:
-            return effects if done is None else [*effects, *done(frozenset(), now)]
+            return [*effects, *on_done(frozenset(), now)]
         kind = Kind.CLUSTERS + held.level - 1
-        whole = done is not None
-        return [*effects, *self._spread.tell(kind, table, now, done, arc, whole=whole)]
+        return [*effects, *self._spread.tell(kind, table, now, on_done, arc, whole=True)]
 
 
 def _row(table: UnitTable, lo: int) -> UnitRow:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from ges.telling.arcs import Arc
 from ges.units.table import arc_of
 from ges.wire.relocation_messages import Relocation
-from ges.wire.unit_messages import MemberTable, UnitTable
+from ges.wire.unit_messages import MemberTable, UnitTable, Waiting
 from ring.geometry import RING_SIZE, gap
 
 
@@ -62,4 +62,4 @@ class Shift:
             for row in table.rows
             if before.holds(row.member.ring_id)
         )
-        return replace(table, rows=rows, waiting=True, lo=arc.lo, hi=arc.hi)
+        return replace(table, rows=rows, waiting=Waiting.BROKERS, lo=arc.lo, hi=arc.hi)

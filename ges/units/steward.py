@@ -27,6 +27,7 @@ from ges.wire.unit_messages import (
     MemberTable,
     SlotWanted,
     StewardHandover,
+    Waiting,
 )
 from overlay.circular import is_after
 from overlay.ids import Nanos, nanos
@@ -55,7 +56,8 @@ class Steward:
         self._wanted: dict[str, SlotWanted] = {}
         self._lost: dict[str, Member] = {}
         self._grants_at: Nanos | None = None
-        self._refused_at: Nanos | None = None  #: somebody asked for whom there was no slot
+        #: The table says that brokers wait for slots: until when, if none asks in vain again.
+        self._waits_until: Nanos | None = None
         self._refused: dict[str, tuple[Member, Nanos]] = {}  #: those that did, and when
         self._splits_from: Nanos | None = None  #: not before, if at all
 
@@ -125,16 +127,17 @@ class Steward:
             if row is not None:
                 rows.append(row)
         if is_refused:
-            self._refused_at = now
+            self._waits_until = now + WAITING_NS
         if rows or (is_refused and self._table.is_for_all):
-            effects += self._change(rows, now, waiting=is_refused or not self._table.is_for_all)
+            waiting = Waiting.BROKERS if is_refused else self._table.waiting
+            effects += self._change(rows, now, waiting=waiting)
         return effects
 
     def next_deadline(self) -> Nanos | None:
         """Return when to grant, or when the patience with the steward before ends; or None."""
         ends = (
             self._office.next_deadline(),
-            None if self._refused_at is None else self._refused_at + WAITING_NS,
+            self._waits_until,
             self._grants_at,
         )
         return min((end for end in ends if end is not None), default=None)
@@ -171,8 +174,9 @@ class Steward:
             return True, []
         effects: list[Effect] = []
         if self._table.is_for_all:
-            self._refused_at, self._splits_from = now, now + SETTLE_NS
-            effects = self._change([], now, waiting=True)
+            self._splits_from = now + SETTLE_NS
+            self._waits_until = self._splits_from + WAITING_NS
+            effects = self._change([], now, waiting=Waiting.SPLIT)
         elif self._splits_from is None:
             self._splits_from = now + SETTLE_NS
         return now >= (self._splits_from or 0), effects
@@ -191,9 +195,12 @@ class Steward:
         """Go on with the table, or make one where there is none."""
         if self._table.table is None:
             return self.found(now)
-        is_larger = not self._table.covers  # who comes with it has no slot here yet
-        waiting = is_larger or self._table.table.waiting
-        self._refused_at = now if waiting else None
+        waiting = self._table.table.waiting
+        if not self._table.covers:  # brokers that come with it have no slot here yet
+            waiting = Waiting.BROKERS
+        elif waiting is Waiting.SPLIT and not self._table.fits:  # it has been split
+            waiting = Waiting.NOBODY
+        self._waits_until = now + WAITING_NS if waiting else None
         self._splits_from = None
         rows = self._table.lingering  # they need not ask
         effects = self._change(rows, now, takes_over=not is_handover, waiting=waiting)
@@ -225,12 +232,12 @@ class Steward:
 
     def _end_waiting(self, now: Nanos) -> list[Effect]:
         """Nobody has asked in vain for a while: nobody waits for a slot any more."""
-        if self._refused_at is None or now < self._refused_at + WAITING_NS:
+        if self._waits_until is None or now < self._waits_until:
             return []
-        self._refused_at = self._splits_from = None
+        self._waits_until = self._splits_from = None
         if not self.is_in_office or self._table.is_for_all:
             return []
-        return self._change([], now, waiting=False)
+        return self._change([], now, waiting=Waiting.NOBODY)
 
     def _change(
         self,
@@ -238,14 +245,14 @@ class Steward:
         now: Nanos,
         *,
         takes_over: bool = False,
-        waiting: bool | None = None,
+        waiting: Waiting | None = None,
     ) -> list[Effect]:
         """Put rows into the table, and tell all."""
         base, before = self._table.digest, set(self._table.live)
         if waiting is None:
-            waiting = not self._table.is_for_all
-        if waiting and self._refused_at is None:
-            self._refused_at = now  # so that it ends, whoever it was that waited
+            waiting = self._table.waiting
+        if waiting and self._waits_until is None:
+            self._waits_until = now + WAITING_NS  # so that it ends, whoever it was that waited
         uid = self._around.peer.uid
         table = self._table.changed(rows, uid, takes_over=takes_over, waiting=waiting)
         self._table.put(table, now, follows=True)

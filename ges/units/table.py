@@ -28,7 +28,7 @@ import msgspec
 from ges.telling.arcs import WHOLE, Arc
 from ges.units.address import UNIT_LIMIT
 from ges.wire.telling_messages import RowVersion
-from ges.wire.unit_messages import MemberChange, MemberRow, MemberTable, UnitTable
+from ges.wire.unit_messages import MemberChange, MemberRow, MemberTable, UnitTable, Waiting
 from overlay.circular import HIGHEST, is_after
 from overlay.ids import Nanos, nanos
 from ring.wire.messages import Member
@@ -70,7 +70,12 @@ class ClusterTable:
     @property
     def is_for_all(self) -> bool:
         """There is a table for this arc, and nobody waits for a slot."""
-        return self.table is not None and self.fits and not self.table.waiting
+        return not self.waiting
+
+    @property
+    def waiting(self) -> Waiting:
+        """Why events cannot name all members; where nobody knows, brokers may wait."""
+        return self.table.waiting if self.table is not None and self.fits else Waiting.BROKERS
 
     @property
     def fits(self) -> bool:
@@ -158,12 +163,9 @@ class ClusterTable:
         return min((end for _, end in self._lingering.values()), default=None)
 
     def changed(
-        self, rows: Iterable[MemberRow], steward: str, *, takes_over: bool, waiting: bool
+        self, rows: Iterable[MemberRow], steward: str, *, takes_over: bool, waiting: Waiting
     ) -> MemberTable:
-        """Return the table that follows when ``steward`` puts these rows into this one.
-
-        ``waiting``: there are brokers for which there is no slot.
-        """
+        """Return the table that follows when ``steward`` puts these rows into this one."""
         assert self.table is not None
         epoch = advanced(self.table.epoch, TAKEOVER_EPOCHS if takes_over else 1)
         merged = _merged(self.table.rows, rows, self.arc)

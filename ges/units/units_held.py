@@ -17,6 +17,7 @@ class UnitsHeld:
         self.level = level
         self.table: UnitTable | None = None
         self.digest = 0  #: 0: there is no table
+        self.taken = 0  #: digest of the last table that all brokers of the context hold; 0: none
         self.arc: Arc = WHOLE  #: of the context
         self.is_placed = level == TOP_LEVEL  #: the arc is known
 
@@ -34,6 +35,11 @@ class UnitsHeld:
     def covers(self) -> bool:
         """There is a table, and it says whose every place of the context is."""
         return self.table is not None and arc_of(self.table).covers(self.arc)
+
+    @property
+    def is_taken(self) -> bool:
+        """All brokers of the context hold this table."""
+        return bool(self.digest) and self.taken == self.digest
 
     def loses(self, table: UnitTable) -> bool:
         """Say whether another table counts here; not if they are the same."""

@@ -77,7 +77,8 @@ class UnitsPart(Part):
         self.sharing = Sharing(self._view, lambda: self._table.arc)
         self.spread, self.comparison = self.sharing.spread, self.sharing.comparison
         telling = self.spread, self.comparison
-        asking = Asking(Kind.TABLES, WholeTables(self._all_tables))
+        tables = WholeTables(self._all_tables, lambda: self._contexts.taken)
+        asking = Asking(Kind.TABLES, tables)
         self.sharing.answer(asking)
         self._steward = Steward(self._view, self._table, self.spread)
         self._membership = Membership(
@@ -172,8 +173,15 @@ class UnitsPart(Part):
         member = self._view.member
         key = self._contexts.tables, member.ring_id if member is not None else None
         if self._nodes is None or self._nodes_of != key:
-            self._nodes, self._nodes_of = nodes_of(*key), key
+            nodes, self._nodes_of = nodes_of(*key), key
+            if nodes != self._nodes:  # else a table says the same once more
+                self._nodes = nodes
         return self._nodes
+
+    @property
+    def are_taken(self) -> bool:
+        """All brokers of the contexts hold the same tables of units as this one."""
+        return self._contexts.are_taken
 
     @property
     def arc(self) -> Arc:

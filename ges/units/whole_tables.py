@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import msgspec
+
 from ges.telling.shared import Asking, pack_rows
 from ges.units.office import AnyTable, HeldTable
 from ges.units.table import outranks, version_of
 from ges.wire.telling_messages import HeldRow, Kind, RowsWanted
-from ges.wire.unit_messages import UnitTable
+from ges.wire.unit_messages import UnitsTaken, UnitTable
 from overlay.ids import Nanos
 from overlay.machine import Effect, Send
 
@@ -24,9 +26,17 @@ from overlay.machine import Effect, Send
 class WholeTables:
     """The tables that one broker holds; a :class:`ges.telling.shared.Held`."""
 
-    def __init__(self, tables: Callable[[], Iterable[AnyTable]]) -> None:
-        """``tables``: those that are held now, from the top; that of the members comes last."""
+    def __init__(
+        self,
+        tables: Callable[[], Iterable[AnyTable]],
+        taken: Callable[[], Iterable[UnitsTaken]] = tuple,
+    ) -> None:
+        """``tables``: those that are held now, from the top; that of the members comes last.
+
+        ``taken``: which tables of units all brokers of their contexts hold.
+        """
         self._tables = tables
+        self._taken = taken
 
     @property
     def digest(self) -> int:
@@ -41,7 +51,7 @@ class WholeTables:
     def answer(self, uid: str, wanted: RowsWanted, now: Nanos) -> tuple[list[Effect], bool]:
         """Send a broker the tables that it lacks, or that count against its own."""
         theirs = {each.key: each.version for each in wanted.held}
-        lacking: list[tuple[int, AnyTable]] = []
+        lacking: list[tuple[int, msgspec.Struct]] = []
         is_behind = False
         for table in self._tables():
             own, other = version_of(table), theirs.get(_key(table))
@@ -49,6 +59,7 @@ class WholeTables:
                 is_of_units = isinstance(table, UnitTable)
                 lacking.append((Kind.UNIT_TABLE if is_of_units else Kind.MEMBER_TABLE, table))
             is_behind |= other is not None and outranks(other, own)
+        lacking += [(Kind.UNITS_TAKEN, taken) for taken in self._taken()]
         return [Send(uid, rows) for rows in pack_rows(lacking)], is_behind
 
 

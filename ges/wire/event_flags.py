@@ -26,7 +26,6 @@ class EventFlag(NamedTuple):
 
 
 SECURE_FLAG = 1 << 0  #: asks for secure links
-FLOOD_FLAG = 1 << 1  #: to all linked, as the tree over arcs may have holes
 MARK_FLAG = 1 << 2  #: events before this one may come another way
 EXPRESS_FLAG = 1 << 3  #: asks for express links; extension: budget and what is spent of it
 ROUGH_FLAG = 1 << 4  #: an express event has passed a link that is not express
@@ -45,7 +44,6 @@ NAMED_FLAG = 1 << 16  #: names of the clients that it is for stand before its pa
 
 FLAGS = (
     EventFlag(SECURE_FLAG, from_client=True),
-    EventFlag(FLOOD_FLAG, of_way=True),
     EventFlag(MARK_FLAG),
     EventFlag(EXPRESS_FLAG, from_client=True, extension=8, is_alone=True),
     EventFlag(ROUGH_FLAG, of_way=True),
@@ -62,7 +60,7 @@ FLAGS = (
     EventFlag(AT_MOST_ONCE_FLAG, from_client=True),
     EventFlag(NAMED_FLAG, from_client=True, is_behind=True, is_alone=True),
     # What later versions may say. Its size is fixed now, so a broker of this version finds the
-    # topic behind it, and carries it on. Bits 17 and 24 to 31 are free, and refused.
+    # topic behind it, and carries it on. Bits 1, 17 and 24 to 31 are free, and refused.
     *(
         EventFlag(1 << bit, from_client=True, extension=size, is_alone=True)
         for bit, size in ((18, 40), (19, 8), (20, 16), (21, 8), (22, 16), (23, 32))

@@ -67,7 +67,6 @@ from ges.wire.event_flags import (
     EXPIRES_FLAG,
     EXPRESS_FLAG,
     EXTENDED_FLAGS,
-    FLOOD_FLAG,
     GROUPS_FLAG,
     KNOWN_FLAGS,
     LATE_FLAG,
@@ -121,10 +120,10 @@ MAX_TTL_MS = 1000 * (2**32 - 1)  #: seconds in 32 bits, as MQTT has them
 
 #: Flags that may come together, but for those that may come with any.
 _FLAGS = frozenset(
-    [0, SECURE_FLAG, SECURE_FLAG | FLOOD_FLAG]
+    [0, SECURE_FLAG]
     + [EXPRESS_FLAG | more for more in (0, ROUGH_FLAG, LATE_FLAG, ROUGH_FLAG | LATE_FLAG)]
 )
-_ANY = KNOWN_FLAGS & ~(SECURE_FLAG | FLOOD_FLAG | EXPRESS_FLAG | ROUGH_FLAG | LATE_FLAG)
+_ANY = KNOWN_FLAGS & ~(SECURE_FLAG | EXPRESS_FLAG | ROUGH_FLAG | LATE_FLAG)
 
 _SECURE, _EXPRESS = LinkClass.SECURE, LinkClass.EXPRESS
 _CLASSES = {0: LinkClass.NORMAL, SECURE_FLAG: _SECURE, EXPRESS_FLAG: _EXPRESS}
@@ -187,11 +186,6 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     def express(self) -> bool:
         """It asks for express links, and has a budget."""
         return self.link_class.is_timed
-
-    @property
-    def flood(self) -> bool:
-        """It goes to all linked, as the tree may have holes."""
-        return bool(self.flags & FLOOD_FLAG)
 
     @property
     def marked(self) -> bool:

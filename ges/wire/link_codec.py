@@ -5,8 +5,6 @@ from __future__ import annotations
 from ges.wire.broker_messages import (
     LinkDeclared,
     RevocationNotice,
-    SecureState,
-    SecureStatesWanted,
 )
 from ges.wire.directory_messages import DIRECTORY_MESSAGES
 from ges.wire.profile_messages import PROFILE_MESSAGES
@@ -25,8 +23,6 @@ from ring.wire.registry import RING_MESSAGES
 LINK_MESSAGES: tuple[type[Message], ...] = (
     *RING_MESSAGES,
     *STREAM_MESSAGES,
-    SecureState,
-    SecureStatesWanted,
     RevocationNotice,
     LinkDeclared,
     LinkProbe,

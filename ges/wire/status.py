@@ -182,6 +182,7 @@ class Status(Message, frozen=True):
     event_links: tuple[NamedLinkStatus, ...] = ()  #: those that are named at this broker
     names_destinations: bool = True  #: events published here say whom they are for, else all
     without_way: tuple[str, ...] = ()  #: brokers and units that events from here do not reach
+    unsure_share: float = 0.0  #: of the time on the ring, in which events from here went to all
 
 
 class MoreStatus(Message, frozen=True):

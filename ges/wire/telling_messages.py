@@ -38,6 +38,7 @@ class Kind(IntEnum):
     TABLES = 14  #: of members and of units, which are asked for together
     UNIT_TABLE = 15  #: a whole one, that was asked for
     MEMBER_TABLE = 16
+    UNITS_TAKEN = 17  #: all brokers of a context hold its table of units
 
 
 # ── what all members are told ─────────────────────────────────────────────────────────────────

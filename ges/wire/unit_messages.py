@@ -5,6 +5,7 @@ All of it goes over normal links, to brokers that know of units.
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Annotated
 
 import msgspec
@@ -30,6 +31,14 @@ UnitName = Annotated[
 
 
 # ── the members ───────────────────────────────────────────────────────────────────────────────
+
+
+class Waiting(IntEnum):
+    """Why events cannot name all brokers of a cluster by slot."""
+
+    NOBODY = 0  #: they can
+    BROKERS = 1  #: there are brokers for which there is no slot
+    SPLIT = 2  #: there is one cluster alone, and it is about to be split
 
 
 class MemberRow(msgspec.Struct, frozen=True, array_like=True):
@@ -58,7 +67,7 @@ class MemberTable(msgspec.Struct, frozen=True, array_like=True):
     epoch: WireCount
     steward: WireUid  #: who made it
     rows: Rows
-    waiting: bool = False  #: there are brokers for which there is no slot
+    waiting: Waiting = Waiting.NOBODY
     lo: RingId = 0  #: where the arc of the cluster begins ...
     hi: RingId = 0  #: ... and the next one; equal where the cluster is all there is
 
@@ -71,7 +80,7 @@ class MemberChange(msgspec.Struct, frozen=True, array_like=True):
     epoch: WireCount
     steward: WireUid
     rows: Rows  #: those that are new or different
-    waiting: bool = False  #: there are brokers for which there is no slot
+    waiting: Waiting = Waiting.NOBODY
     lo: RingId = 0  #: of the arc after the change; rows that stand outside of it are gone
     hi: RingId = 0
 
@@ -132,6 +141,13 @@ class UnitTable(msgspec.Struct, frozen=True, array_like=True):
 
 
 UnitTables = Annotated[tuple[UnitTable, ...], msgspec.Meta(max_length=TOP_LEVEL)]
+
+
+class UnitsTaken(msgspec.Struct, frozen=True, array_like=True):
+    """All brokers of a context hold its table of units, which has this digest."""
+
+    level: UnitLevel
+    digest: Digest
 
 
 class UnitHandover(Message, frozen=True):

@@ -99,12 +99,15 @@ def sizes_of(limit: int, levels: int) -> Sizes:
 
 
 def settle_in(node: BrokerNode, tables: Tables, now: Nanos) -> Input:
-    """Let a broker know the units around it; returns what it is to be told then.
+    """Let a broker know the units around it, as all do; returns what it is to be told then.
 
     Where it stands first in a unit it would have its cluster folded, as small as that is until it
     knows the members. So nothing is folded for a while.
     """
-    node.units.units_above.settle_in(tables.units, now)
+    contexts = node.units.units_above
+    contexts.settle_in(tables.units, now)
+    for planner in contexts.planners.values():
+        planner.held.taken = planner.held.digest
     [rows] = pack_rows([(Kind.MEMBER_TABLE, tables.cluster)])
     return MessageReceived(node.ring.right[0].uid, rows)
 

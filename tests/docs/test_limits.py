@@ -16,7 +16,6 @@ from ges.retained import values
 from ges.sessions import named_events, parking, subscription_shares
 from ges.settings import limits as settings
 from ges.settings.setting import settings_of
-from ges.topology import secure_graph
 from overlay.limits import LIMITS, Limits
 from tests.ges.operations.test_metrics import counted, named
 
@@ -156,7 +155,6 @@ def test_no_row_names_what_is_gone() -> None:
         ("named_events.MAX_ALL_BYTES", (named_events.MAX_ALL_BYTES // MIB,)),
         ("limits.links_per_second", (LIMITS.links_per_second,)),
         ("limits.subscription_bytes", (LIMITS.subscription_bytes_total // MIB,)),
-        ("secure_graph.MAX_LISTED", (secure_graph.MAX_LISTED,)),
     ],
 )
 def test_the_numbers_of_a_row_are_those_that_hold(name: str, numbers: tuple[float, ...]) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ges.topology.revocation_lists import Spread
-from ges.wire.broker_messages import RevocationNotice, SecureState
+from ges.wire.broker_messages import RevocationNotice
 from ges.wire.link_codec import LINK_MESSAGES
 from overlay.ids import LinkClass
 from overlay.machine import CloseLink, MessageReceived, Notify, OpenLink, Send
@@ -48,10 +48,10 @@ def test_the_ring_comes_first_then_the_greeting_then_links_of_other_classes() ->
     bench.give(Spread(RevocationNotice(b"a list", b"")))
     effects = [e for e in bench.up("c") if not isinstance(e, Notify)]
     kinds: list[type] = [type(e.message) if isinstance(e, Send) else type(e) for e in effects]
-    first = kinds.index(SecureState)
+    first = kinds.index(RevocationNotice)
     assert first > 0
     assert {*kinds[:first]} <= {*RING_MESSAGES}
-    assert kinds[first:] == [SecureState, RevocationNotice, OpenLink]
+    assert kinds[first:] == [RevocationNotice, OpenLink]
 
 
 @given(

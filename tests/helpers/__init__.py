@@ -6,7 +6,8 @@ Benches: one part, and the test plays everybody else
     (a simulated ring of machines that have addresses),
     ``named_ring`` (the same, with names of units), ``moving_units`` (and one unit joins another),
     ``spread_net`` (brokers that do nothing but tell each other things), ``clusters`` (members and
-    links put together by hand), ``overlays`` (simulated ones of several clusters, with clients).
+    links put together by hand), ``overlays`` (simulated ones of several clusters, with clients),
+    ``secured`` (what whole brokers know of secure links).
 Runs
     ``formed`` (overlays that have formed, and are forked for each test), ``budget`` (what each test
     computes), ``examples`` (how many Hypothesis tries).

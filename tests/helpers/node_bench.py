@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ges.node import BrokerNode
-from ges.wire.broker_messages import SecureState
 from overlay.ids import LinkClass, Nanos, Peer, nanos
 from overlay.machine import (
     Closed,
@@ -55,9 +54,6 @@ class Bench:
         refused = LinkRefused(peer(name).url, name * 32, Refused.UNREACHABLE, "", SECURE)
         return self.give(refused)
 
-    def hear(self, name: str, state: SecureState) -> list[Effect]:
-        return self.give(MessageReceived(name * 32, state))
-
     def neighbour(self, name: str, ring_id: int = 9) -> list[Effect]:
         """Let another broker join the ring beside this one."""
         self.up(name)
@@ -82,20 +78,6 @@ def calls(effects: Sequence[Effect], link_class: LinkClass = SECURE) -> list[str
         for effect in effects
         if isinstance(effect, OpenLink) and effect.link_class is link_class
     ]
-
-
-def told(effects: Sequence[Effect]) -> list[tuple[str, SecureState]]:
-    """Return who is told of which list of secure links."""
-    return [
-        (effect.uid[0], effect.message)
-        for effect in effects
-        if isinstance(effect, Send) and isinstance(effect.message, SecureState)
-    ]
-
-
-def state(name: str, *linked: str, version: int = 1, ring_id: int = 7) -> SecureState:
-    others = tuple(other * 32 for other in linked)
-    return SecureState(name * 32, 1, version, ring_id, others, withdrawn=False)
 
 
 def echo(bench: Bench, effects: Sequence[Effect], after: float) -> list[Effect]:

@@ -17,8 +17,6 @@ from ges.routing.outlets import EventLines
 from ges.routing.parts import ExpressRules, RoutingParts
 from ges.sessions.session import Session
 from ges.statements.held import Statements
-from ges.topology.secure_graph import SecureGraph
-from ges.wire.broker_messages import SecureState
 from ges.wire.delivered import read_delivery
 from ges.wire.event_runs import EventRun
 from ges.wire.events import Head, pack_event, read_head
@@ -52,9 +50,9 @@ class Bench:
         self.limit = limit_bytes
         self.now = Nanos(0)
         self.links: dict[tuple[str, LinkClass], Link] = {}
-        self.graph = SecureGraph("a" * 32)
         self.counters: Counter[str] = Counter()
         self.failed: set[str] = set()  #: names of brokers that live, behind links that have failed
+        self.named: set[str] = set()  #: uids, links to which are named for events
         self.dead: set[str] = set()  #: names of brokers that were declared so
         self.streams = Streams()  #: of links that :meth:`acknowledged` was called for
         self.holding = Holding(
@@ -66,12 +64,11 @@ class Bench:
         self.given: list[Input] = []  #: to the machine
         self.turn = Turn()  #: knows which queues are crowded
         self.parts = RoutingParts.build(
-            EventLines(self.links),
+            EventLines(self.links, is_named=self.named.__contains__),
             self.holding,
             Known(
                 self.cluster,
                 self.cluster.mask_of,
-                self.graph,
                 self.cluster.groups,
                 Statements(),
             ),
@@ -90,9 +87,6 @@ class Bench:
                     )
         others = {"b" * 32: RING["b"], "c" * 32: RING["c"]}
         self.update(RING["a"], others, others.values())
-        for name, linked in (("a", "b"), ("b", "ac"), ("c", "b")):
-            uids = tuple(other * 32 for other in linked)
-            self.graph.learn(SecureState(name * 32, 1, 1, RING[name].ring_id, uids, False))
 
     def acknowledged(self, name: str, link_class: LinkClass = NORMAL) -> None:
         """From now on the other end of a link is to acknowledge what it has."""
@@ -123,11 +117,9 @@ class Bench:
         member: Member | None,
         linked: Mapping[str, Member],
         around: Iterable[Member] = (),
-        *,
-        is_whole: bool = True,
     ) -> None:
         """Let broker ``a`` stand there on the ring, or nowhere, among these."""
-        self.parts.router.update(member, linked, around, is_whole=is_whole, now=self.now)
+        self.parts.router.update(member, linked, around, now=self.now)
 
     def publish(self, head: Head, body: bytes) -> None:
         """Let the client that publishes all these events publish one."""
@@ -135,8 +127,7 @@ class Bench:
 
     def publish_run(self, run: EventRun) -> None:
         """Let it publish several."""
-        flood = not self.graph.is_complete
-        self.parts.router.publish(self.publisher, run, self.now, flood=flood)
+        self.parts.router.publish(self.publisher, run, self.now)
 
     def relay(self, head: Head, body: bytes) -> None:
         """Let an event come over the link to ``c``."""
@@ -235,12 +226,13 @@ def event(sequence: int = 1, *, secure: bool = False, topic: bytes = b"t") -> tu
     return read_head(body), body
 
 
-def complete(bench: Bench, *names: str) -> None:
-    """Let these brokers say that all their ring neighbours have secure links to them."""
-    for name in names:
-        uids = tuple(other * 32 for other in "abc" if other != name)
-        place = RING[name].ring_id
-        bench.graph.learn(SecureState(name * 32, 1, 9, place, uids, False, True))
+def cluster(bench: Bench, *wanting: str) -> None:
+    """Let all brokers have slots, and links of all classes that are up here; some want ``t``."""
+    bench.cluster.found("a" * 32, {name * 32: RING[name].ring_id for name in RING})
+    for link_class in (NORMAL, SECURE):
+        up = (uid for uid, of in bench.links if of is link_class)
+        bench.cluster.link([("a" * 32, uid) for uid in up], [link_class])
+    bench.cluster.wanted[b"t"] = sum(1 << "abc".index(name) for name in wanting)
 
 
 def limit_of(head: Head) -> int:

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from benchmarks.campaigns.attacks import peer_hello
-from benchmarks.campaigns.crowds import false_lists
+from benchmarks.campaigns.crowds import questions
 from benchmarks.stage.processes import Broker, Fleet, Running
 from benchmarks.stage.waiting import eventually
 from overlay.address import parse_url
@@ -18,7 +18,7 @@ from overlay.wire.greetings import GREETINGS
 
 MIB = 1024 * 1024
 BUDGET_MIB = 48
-LISTS, LINKS = 3000, 60
+QUESTIONS, LINKS = 3000, 60
 
 
 def address_space(broker: Running) -> int:
@@ -35,21 +35,18 @@ def has_relieved(broker: Broker) -> bool:
 
 
 async def attack(broker: Broker) -> None:
-    """Tell lists of brokers that do not exist, and greet as many times, and read nothing."""
+    """Greet as many brokers that ask for tables without end, and read no answer."""
     address, rng = parse_url(broker.url), random.Random(1)
-    first = await trio.open_tcp_stream(address.host, address.port)
-    await first.send_all(GREETINGS.encode(peer_hello(rng)))
-    with trio.move_on_after(10):
-        await first.send_all(b"".join(false_lists(rng, LISTS)))
     streams = []
     for _ in range(LINKS):
         stream = await trio.open_tcp_stream(address.host, address.port)
-        await stream.send_all(GREETINGS.encode(peer_hello(rng)))
         streams.append(stream)
+        with trio.move_on_after(1):
+            await stream.send_all(GREETINGS.encode(peer_hello(rng)) + questions(QUESTIONS))
     with trio.move_on_after(20):
         while not await trio.to_thread.run_sync(has_relieved, broker):
             pass  # it is told more meanwhile, and the question takes its time
-    for stream in (first, *streams):
+    for stream in streams:
         await trio.aclose_forcefully(stream)
 
 

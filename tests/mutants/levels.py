@@ -202,7 +202,7 @@ LEVELS.add(
 def _no_rest(original: Method) -> Method:
     def follow(self: Naming, *args: Any) -> Any:  # noqa: ANN401
         is_renamed = original(self, *args)
-        self._rest_at = None
+        self._rest_at, self.is_sure = None, True
         return is_renamed
 
     return follow

@@ -1,28 +1,31 @@
-"""One broker's routing: onward by tree or by the graph of secure links, out to those who match."""
+"""One broker's routing: onward by tree or by secure links, out to those who match."""
 
 from __future__ import annotations
 
 from itertools import accumulate
 
 import pytest
+from msgspec.structs import replace
 
 from ges.order.flow_order import HELD_BYTES
-from ges.wire.broker_messages import SecureState
-from ges.wire.event_flags import FLOOD_FLAG, SECURE_FLAG
+from ges.routing.reach import UNSURE
+from ges.wire.event_flags import AGAIN_FLAG, SECURE_FLAG
 from ges.wire.event_runs import event_runs
-from ges.wire.events import NO_DUTY, read_head
+from ges.wire.events import NO_DUTY, Duty, read_head
+from ges.wire.recall_messages import FlowTail
+from overlay.links.link import Link
 from overlay.net.connection import Connection
 from overlay.queues.lanes import Policy
 from overlay.wire.frames import EVENT, frame
 from tests.helpers.router_bench import (
     NORMAL,
+    PUBLISHER,
     RING,
     SECURE,
     Bench,
-    complete,
+    cluster,
     delivered,
     event,
-    frames_to,
     limit_of,
 )
 from tests.helpers.runs import under_way
@@ -52,17 +55,18 @@ async def test_a_way_that_is_left_and_taken_again_does_not_look_the_same() -> No
 
 async def test_a_secure_event_goes_by_secure_links_alone() -> None:
     bench = Bench("b")
+    cluster(bench, "b")
     bench.publish(*event(secure=True))
     (head,) = bench.sent("b", SECURE)
     assert head.secure
-    assert (limit_of(head), head.hops) == (RING["a"].ring_id, 1), "the place it was published at"
-    assert head.flood, "a ring neighbour without a secure link: the tree would have a hole"
+    assert (head.duty.destinations, head.hops) == (0b010, 1)
     assert bench.sent("b") == bench.sent("c") == []
 
 
 async def test_secure_events_that_come_together_go_by_secure_links_alone() -> None:
     """As a run they are decided at once, like normal events, but never for normal links."""
     bench = Bench("b")
+    cluster(bench, "b")
     plain, secured = bench.session("t"), bench.session("t", secure=True)
     bench.publish(*event(1, secure=True))
     bodies = [event(number, secure=True)[1] for number in (2, 3)]
@@ -76,36 +80,9 @@ async def test_secure_events_that_come_together_go_by_secure_links_alone() -> No
     assert [payload for _, payload in delivered(secured)] == [b"1", b"2", b"3"]
 
 
-async def test_where_all_links_are_secure_a_secure_event_goes_by_the_tree() -> None:
-    bench = Bench("b", "c")
-    complete(bench, "a", "b", "c")
-    bench.publish(*event(secure=True))
-    found = [bench.sent(name, SECURE)[0] for name in "bc"]
-    assert [(limit_of(head), head.flood) for head in found] == [(20, False), (0, False)]
-
-
-async def test_a_hole_anywhere_makes_a_secure_event_go_to_all_linked() -> None:
-    bench = Bench("b", "c")
-    complete(bench, "a", "b")
-    bench.publish(*event(secure=True))
-    assert all(bench.sent(name, SECURE)[0].flood for name in "bc")
-
-
-async def test_what_goes_to_all_linked_goes_on_so() -> None:
-    bench = Bench("b", "c")
-    complete(bench, "a", "b", "c")
-    flooded = Bench("b")
-    flooded.publish(*event(secure=True))
-    (kind, body), *_ = frames_to(flooded.links["b" * 32, SECURE].connection)
-    assert kind == EVENT
-    bench.relay(read_head(body), body)
-    assert all(bench.sent(name, SECURE)[0].flood for name in "bc")
-    bench.relay(read_head(body), body)
-    assert all(len(bench.sent(name, SECURE)) == 1 for name in "bc"), "and ends where it came before"
-
-
 async def test_a_secure_link_that_is_gone_has_no_substitute() -> None:
     bench = Bench("b")
+    cluster(bench, "b")
     del bench.links["b" * 32, SECURE]
     bench.publish(*event(secure=True))
     assert bench.sent("b") == bench.sent("c") == []
@@ -173,6 +150,7 @@ async def test_one_client_gets_an_event_once_with_all_its_numbers() -> None:
 
 async def test_classes_are_kept_apart() -> None:
     bench = Bench("b")
+    cluster(bench)
     plain, secured = bench.session("#"), bench.session("#", secure=True)
     bench.subscribe(secured, 2, "#", SECURE)
     bench.subscribe(secured, 3, "#", NORMAL)
@@ -209,9 +187,11 @@ async def test_why_a_secure_event_is_not_taken() -> None:
     plain, secured = bench.session(), bench.session(secure=True)
     head, _ = event(secure=True)
     assert head.flags == SECURE_FLAG
+    assert bench.why_not(secured, head) == UNSURE, "nobody has a slot yet"
+    cluster(bench, "b")
     assert bench.why_not(secured, head) is None
     assert "chordals://" in (bench.why_not(plain, head) or "")
-    bench.graph.learn(SecureState("c" * 32, 1, 2, 20, (), False))
+    cluster(bench, "b", "c")
     assert "cccccccc (ring id 20)" in (bench.why_not(secured, head) or "")
     assert bench.why_not(secured, event()[0]) is None, "a normal one is"
 
@@ -227,28 +207,10 @@ async def test_what_waits_counts_with_the_memory_it_takes(monkeypatch: pytest.Mo
     assert len(delivered(got)) > 1, "what is missing is given up"
 
 
-async def test_where_not_all_can_be_known_nothing_secure_is_taken() -> None:
-    bench = Bench("b", "c")
-    head, _ = event(1, secure=True)
-    assert bench.why_not(bench.publisher, head) is None
-    bench.graph.is_overfull = True
-    assert "keep track" in (bench.why_not(bench.publisher, head) or "")
-
-
-async def test_what_came_by_the_tree_and_comes_again_to_all_is_passed_on_once() -> None:
-    bench = Bench("b", "c")
-    complete(bench, "a", "b", "c")
-    _, body = event(secure=True)
-    flooded = under_way(body, NO_DUTY, flags=SECURE_FLAG | FLOOD_FLAG)
-    for copy in (body, flooded, flooded):
-        bench.relay(read_head(copy), copy)
-    assert [head.flood for head in bench.sent("b", SECURE)] == [False, True]
-    assert bench.counters["events_duplicate"] == 2
-
-
 async def test_secure_events_are_not_dropped_for_a_slow_client() -> None:
     """Normal ones are, where the broker is set so; a secure one is never lost without a word."""
     bench = Bench("b", "c", limit_bytes=3000)
+    cluster(bench)
     session = bench.session("t", secure=True)
     lane = session.connection.outbox.normal
     lane.policy = Policy.DROP_OLDEST
@@ -259,3 +221,27 @@ async def test_secure_events_are_not_dropped_for_a_slow_client() -> None:
     for sequence in range(1, 100):
         bench.publish(*event(sequence, secure=True))
     assert session.connection.overflowed
+
+
+async def test_over_named_links_what_is_sent_again_ends_and_by_the_tree_it_goes_on() -> None:
+    """Named links may form a circle; the arc of the tree gets smaller with each hop."""
+    bench = Bench()
+    c = replace(RING["c"], peer=replace(RING["c"].peer, declared=True))
+    bench.links["c" * 32, NORMAL] = Link(c.peer, NORMAL, bench.connection(False), 0)
+    bench.named.add("c" * 32)
+    bench.update(RING["a"], {"b" * 32: RING["b"], "c" * 32: c})
+    body = under_way(event()[1], Duty(0, 0), flags=AGAIN_FLAG)
+    for _ in range(2):
+        bench.relay(read_head(body), body)
+    assert len(bench.sent("b")) == 2
+    assert len(bench.sent("c")) == 1
+
+
+async def test_events_to_all_are_counted_and_named_in_tails_to_those_that_want_them() -> None:
+    bench = Bench()
+    bench.publish(*event())
+    assert bench.counters["events_sent_to_all"] == 1
+    cluster(bench, "b")
+    bench.publish(*event(2))
+    assert bench.counters["events_sent_to_all"] == 1
+    assert bench.parts.recalls.log.tails(bench.now)[1] == [FlowTail(PUBLISHER, 1, NORMAL, 1, 2)]

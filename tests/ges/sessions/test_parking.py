@@ -15,20 +15,19 @@ from ges.broker import Broker
 from ges.client import Client, connect
 from ges.errors import PublishRefused
 from ges.gateways.gateways_part import GatewaysPart
-from ges.sessions import parking
+from ges.sessions import parked_events, parking
 from ges.sessions.parking import MAX_PARKED, MAX_PARKED_BYTES, Parking
-from ges.wire.broker_messages import SecureState
 from ges.wire.event_flags import SECURE_FLAG
 from ges.wire.event_runs import event_runs
 from ges.wire.events import NO_DUTY, Head, pack_event
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass, nanos
-from overlay.machine import MessageReceived
 from overlay.security.identity import Role
 from overlay.shares import Source
 from overlay.wire.frames import EVENT, frame
 from tests.ges.conftest import Issue
-from tests.ges.whole.test_renewal import LOOK_SECONDS, is_meshed, started, url
+from tests.ges.whole.test_renewal import LOOK_SECONDS, started, url
+from tests.helpers.secured import is_meshed, unreached
 
 SECURE = LinkClass.SECURE
 DEADLINE_SECONDS = 20
@@ -182,7 +181,7 @@ async def test_parked_events_are_delivered_in_order_when_a_path_appears(
     ):
         with trio.fail_after(DEADLINE_SECONDS):
             break_tls(ring, monkeypatch)
-            await until(lambda: ring[0].node.secure_graph.out_of_reach())
+            await until(lambda: unreached(ring[0]))
             for number in range(5):
                 await publish(publisher, number, park=30)
             await until(lambda: ring[0].status().parked == 5)
@@ -215,7 +214,7 @@ async def test_rules_that_change_hold_for_what_is_parked(
     ):
         with trio.fail_after(DEADLINE_SECONDS):
             break_tls(ring, monkeypatch)
-            await until(lambda: a.node.secure_graph.out_of_reach())
+            await until(lambda: unreached(a))
             for topic in ("a", "b", "a", "b"):
                 await publisher.publish(topic, b"", link_class=SECURE, park=30)
             await until(lambda: a.status().parked == 4)
@@ -229,29 +228,38 @@ async def test_rules_that_change_hold_for_what_is_parked(
     assert a.driver.counters["events_denied"] == 2
 
 
-async def test_a_path_that_appears_far_away_frees_what_is_parked(
+async def test_while_no_mask_is_sure_secure_events_wait_in_order_whatever_they_allow(
     brokers: Brokers, issue: Issue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing changes at the publisher's broker: it hears of the change from another one.
-
-    As in an overlay of more brokers than a cluster has slots, where events go to all.
-    """
-    monkeypatch.setattr(GatewaysPart, "is_for_all", False)
     a, b = await started(brokers, [issue(Role.BROKER), issue(Role.BROKER)])
-
-    def hears(version: int, *, withdrawn: bool) -> None:
-        ghost = SecureState("f" * 32, 1, version, 5, (), withdrawn=withdrawn)
-        b.driver.give(MessageReceived("e" * 32, ghost))
-
-    hears(1, withdrawn=False)
-    await until(lambda: a.node.secure_graph.out_of_reach())
-    async with connect(url(a), identity=issue(Role.CLIENT)) as client:
-        await publish(client, 1, park=60)
-        await until(lambda: a.status().parked == 1)
-        hears(2, withdrawn=True)
+    me = issue(Role.CLIENT)
+    async with (
+        connect(url(a), identity=me) as publisher,
+        connect(url(b), identity=me) as reader,
+        reader.subscribe("a") as events,
+    ):
+        with trio.fail_after(DEADLINE_SECONDS), monkeypatch.context() as units_change:
+            units_change.setattr(GatewaysPart, "is_for_all", False)
+            for number in range(3):
+                await publish(publisher, number)
+            await until(lambda: a.status().parked == 3)
         with trio.fail_after(DEADLINE_SECONDS):
-            await client.flush()
-    assert a.driver.counters["events_parked_sent"] == 1
+            await publish(publisher, 3)
+            assert [int((await anext(events)).payload) for _ in range(4)] == [*range(4)]
+            await publisher.flush()
+    assert a.driver.counters["events_parked_sent"] == 3
+    assert a.driver.counters["events_sent_to_all"] == 0
+
+
+async def test_after_twenty_seconds_such_an_event_is_refused_with_the_reason(
+    brokers: Brokers, issue: Issue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parked_events, "UNSURE_NS", nanos(0.2))
+    a, _ = await started(brokers, [issue(Role.BROKER), issue(Role.BROKER)])
+    monkeypatch.setattr(GatewaysPart, "is_for_all", False)
+    async with connect(url(a), identity=issue(Role.CLIENT)) as client:
+        with trio.fail_after(DEADLINE_SECONDS), pytest.raises(PublishRefused, match="not sure yet"):
+            await client.publish("a", b"", link_class=SECURE, confirm=True)
 
 
 async def test_what_has_no_room_any_more_when_its_path_appears_is_refused(
@@ -265,7 +273,7 @@ async def test_what_has_no_room_any_more_when_its_path_appears_is_refused(
         reader.subscribe("a"),
     ):
         break_tls(ring, monkeypatch)
-        await until(lambda: bool(ring[0].node.secure_graph.out_of_reach()))
+        await until(lambda: unreached(ring[0]))
         await client.publish("a", b"1", link_class=SECURE, park=60, retain=True)
         await until(lambda: ring[0].status().parked == 1)
         ring[0].stack.retaining.values.bound(1)

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ges.node import BrokerNode
 from ges.topology.revocation_lists import UNCHECKED_KEPT, Outcome, RevocationLists
-from ges.topology.secure_graph import SecureGraph
-from ges.wire.broker_messages import RevocationNotice, SecureState
+from ges.wire.broker_messages import RevocationNotice
 from overlay.authority.authority import Authority
 from overlay.authority.revoking import revoke_uid
-from overlay.ids import LinkClass, Peer, nanos
-from overlay.machine import LinkUp, MessageReceived
-from overlay.rng import rng_for
+from overlay.ids import nanos
 from overlay.security.identity import Role, load_identity
 from overlay.security.revocation import Revocations
-from ring.config import LAN
-from ring.facts import Found
 from tests.ges.conftest import Issue
 
 SECOND = nanos(1)
@@ -55,41 +49,3 @@ def test_without_one_a_few_lists_are_passed_on_and_seldom() -> None:
         assert lists.take(notice(100 + second), second * SECOND) is Outcome.NEWS
         assert len(lists.known) == UNCHECKED_KEPT
     assert not lists.forbids("a" * 32)
-
-
-def test_who_is_revoked_counts_no_more_in_the_graph_of_secure_links() -> None:
-    """Whatever it says of itself, or others say of it: it is neither waited for nor gone by."""
-    revoked: set[str] = set()
-    a, b, c = (name * 32 for name in "abc")
-    graph = SecureGraph(a, revoked.__contains__)
-    for uid, linked in ((a, (b,)), (b, (a, c)), (c, (b,))):
-        graph.learn(SecureState(uid, 1, 1, 0, linked, withdrawn=False, complete=uid != b))
-    assert graph.out_of_reach() == ()
-    assert not graph.is_complete
-    revoked.add(b)
-    graph.reckon()
-    assert graph.is_complete
-    assert [state.origin for state in graph.out_of_reach()] == [c]
-    assert not graph.reaches_anybody()
-
-
-def test_a_new_list_changes_at_once_who_is_reached(authority: Authority, issue: Issue) -> None:
-    """Behind a broker that is revoked are some that it alone led to."""
-    folder = issue(Role.BROKER)
-    between, own, far = load_identity(folder).uid, "b" * 32, "d" * 32
-    node = BrokerNode(
-        LAN,
-        Peer(own, 1, "chordal://b.test:1", secure=True),
-        rng_for(1, "b"),
-        Revocations((authority.certificate,)),
-    )
-    node.handle(Found(), 0)
-    other = Peer(between, 1, "chordal://a.test:1", secure=True)
-    for link_class in (LinkClass.NORMAL, LinkClass.SECURE):
-        node.handle(LinkUp(other, other.url, link_class), 0)
-    for uid, linked in ((between, (own, far)), (far, (between,))):
-        told = SecureState(uid, 1, 1, 7, linked, withdrawn=False)
-        node.handle(MessageReceived(between, told), 0)
-    assert node.secure_graph.out_of_reach() == ()
-    node.handle(MessageReceived(between, signed(authority, folder)), 0)
-    assert [state.origin for state in node.secure_graph.out_of_reach()] == [far]

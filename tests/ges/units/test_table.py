@@ -19,7 +19,7 @@ from ges.units.table import (
     founded,
     is_sound,
 )
-from ges.wire.unit_messages import MAX_SLOTS, MemberChange, MemberRow, MemberTable
+from ges.wire.unit_messages import MAX_SLOTS, MemberChange, MemberRow, MemberTable, Waiting
 from overlay.circular import HIGHEST
 from overlay.ids import Peer
 from ring.wire.messages import Member
@@ -73,9 +73,10 @@ def test_a_takeover_counts_more_than_what_the_steward_before_changed_meanwhile()
     straggler, heir = holding(founded(row(0, A))), holding(founded(row(0, A)))
     for slot in range(1, TAKEOVER_EPOCHS):
         straggler.put(
-            straggler.changed([row(slot, uid(slot))], A, takes_over=False, waiting=False), 0
+            straggler.changed([row(slot, uid(slot))], A, takes_over=False, waiting=Waiting.NOBODY),
+            0,
         )
-    heir.put(heir.changed([], B, takes_over=True, waiting=False), 0)
+    heir.put(heir.changed([], B, takes_over=True, waiting=Waiting.NOBODY), 0)
     assert heir.table is not None
     assert straggler.loses(heir.table)
 
@@ -92,7 +93,7 @@ def test_a_change_makes_the_same_table_everywhere(changes: list[tuple[int, str, 
     for slot, who, resting in changes:
         rows = (row(slot, who, resting=resting),)
         base = steward.digest
-        table = steward.changed(rows, A, takes_over=False, waiting=False)
+        table = steward.changed(rows, A, takes_over=False, waiting=Waiting.NOBODY)
         steward.put(table, 0)
         change = MemberChange(base, steward.digest, table.epoch, A, rows)
         then = other.after(change)
@@ -104,7 +105,7 @@ def test_a_change_makes_the_same_table_everywhere(changes: list[tuple[int, str, 
 
 def test_a_change_that_makes_another_table_than_it_says_is_not_believed() -> None:
     held = holding(founded(row(0, A)))
-    table = held.changed([row(1, B)], A, takes_over=False, waiting=False)
+    table = held.changed([row(1, B)], A, takes_over=False, waiting=Waiting.NOBODY)
     right = MemberChange(held.digest, digest_of(table), table.epoch, A, (row(1, B),))
     assert held.after(right) == table
     assert held.after(msgspec.structs.replace(right, rows=(row(2, B),))) is None

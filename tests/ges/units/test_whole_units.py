@@ -366,3 +366,23 @@ def test_office_passes_with_the_ring() -> None:
     ring.agree(AGREED_S)
     offices = [uid for _, uid, fact in ring.facts if isinstance(fact, TookOffice)]
     assert offices == [heir]
+
+
+def test_masks_are_sure_again_as_soon_as_all_hold_the_tables_of_a_split() -> None:
+    """No broker waits for a time to be over, and a newcomer hears it with the tables."""
+    ring = UnitsRing(1, units=UnitsConfig(8))
+    ring.found()
+    rng = random.Random(1)
+    while len(ring.alive) < 7:
+        ring.start(rng.sample(ring.alive, min(3, len(ring.alive))))
+        ring.run(1)
+    gateways = [ring.brokers[uid].gateways for uid in ring.alive]
+    unsure = 0
+    while not all(each.levels > 1 and each.is_for_all for each in gateways):
+        unsure += any(each.levels > 1 for each in gateways)
+        ring.run(0.05)
+        assert unsure < 20, "a second after the split"
+    newcomer = ring.start(rng.sample(ring.alive, 3))
+    ring.run(2)
+    assert ring.brokers[newcomer].units.are_taken
+    assert ring.brokers[newcomer].gateways.is_for_all

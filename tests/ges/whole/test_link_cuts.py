@@ -24,6 +24,7 @@ from overlay.net.connection import Connection
 from overlay.net.tls_stream import TlsStream
 from overlay.security.identity import Role
 from tests.ges.conftest import Issue
+from tests.helpers.secured import is_meshed
 
 EVERY = 0.002  #: seconds between two events of a publisher
 LINGERING = 8  #: seconds until a new ring has no link any more that is of no use
@@ -205,7 +206,7 @@ async def test_secure_events_on_links_that_are_cut(
     """
     size = 2 if normal_as_well else 3
     ring = await brokers.ring_of(size, *(issue(Role.BROKER) for _ in range(size)))
-    await until(lambda: all(b.node.secure_graph.is_complete for b in ring))
+    await until(lambda: is_meshed(ring))
     me, rng, total, got = issue(Role.CLIENT), random.Random(2), 1000, list[int]()
 
     async def cut() -> None:

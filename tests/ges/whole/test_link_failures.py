@@ -20,6 +20,7 @@ from overlay.net.transport import TcpTransport, Wire
 from overlay.security.identity import Role
 from overlay.trace_schema import Verdict
 from tests.ges.conftest import Issue
+from tests.helpers.secured import is_beside_secure, is_meshed
 
 DEADLINE_SECONDS = 30
 EVENTS = 200  #: of each publisher
@@ -171,13 +172,13 @@ async def test_a_secure_event_goes_over_secure_links_alone(
     brokers: Brokers, cuts: Cuts, issue: Issue
 ) -> None:
     await brokers.ring_of(5, *(issue(Role.BROKER) for _ in range(5)))
-    await until(lambda: all(b.node.secure_graph.is_complete for b in brokers.alive))
+    await until(lambda: is_meshed(brokers.alive))
     a, b = in_order(brokers)[1:3]
     pair = {port(a), port(b)}
     cuts.is_cut = lambda caller, called: {caller, called} == pair
     await a.driver.links[uid(b), LinkClass.NORMAL].connection.stream.aclose()
     await until(lambda: go_round(a, b))
-    await until(lambda: not a.node.secure_graph.is_complete)
+    await until(lambda: not is_beside_secure(a))
     identity = issue(Role.CLIENT)
     async with (
         connect(b.secure_url or "", identity=identity) as there,

@@ -20,16 +20,14 @@ from ges.client import keepalive
 from ges.delivery.subscriber import Subscriber
 from ges.operations.metrics import families_of, text_of
 from ges.wire.asked import Ask
-from ges.wire.broker_messages import SecureState
 from ges.wire.client_messages import Subscribe, Subscribed
 from ges.wire.event_runs import EventRun
 from ges.wire.events import NO_DUTY
-from ges.wire.link_codec import LINK_CODEC
 from overlay.address import parse_url
 from overlay.errors import ConfigError
 from overlay.links.link import Link
 from overlay.queues.pace import CROWD_BYTES
-from overlay.wire.frames import EVENT, HEADER, frame
+from overlay.wire.frames import EVENT, frame
 from overlay.wire.greetings import GREETINGS
 from tests.ges.sessions.test_clients import Raw, event, raw
 from tests.ges.whole.test_memory_limit import hang_on
@@ -38,15 +36,8 @@ from tests.ges.whole.test_slots import client, greet
 from tests.helpers.runs import under_way
 
 DEADLINE_SECONDS = 30
-LISTS, LINKS = 600, 80
+LINKS = 80
 INVENTED = 30_000  #: publishers
-
-
-def secure_list(rng: random.Random) -> bytes:
-    """Return what a broker that does not exist tells of its links."""
-    linked = tuple(sorted(rng.randbytes(16).hex() for _ in range(16)))
-    origin, place = rng.randbytes(16).hex(), rng.randrange(2**32)
-    return LINK_CODEC.encode(SecureState(origin, 1, 1, place, linked, withdrawn=False))
 
 
 async def link(
@@ -62,42 +53,6 @@ async def link(
 
 def held(broker: Broker) -> int:
     return sum(broker.parts.budget.held.values())
-
-
-async def test_false_links_that_are_told_much_and_read_nothing_are_given_up(
-    autojump_clock: MockClock, weather: Weather, brokers: Brokers
-) -> None:
-    """The link to a ring neighbour is not, and events go over it meanwhile."""
-    rng = random.Random(1)
-    broker = await brokers.start(memory=MIN_BYTES)
-    other = await brokers.start(memory=MIN_BYTES)
-    await brokers.whole()
-    limit, graph = broker.parts.budget.limit, broker.node.secure_graph
-    most = 0
-    for _ in range(LISTS):
-        state = LINK_CODEC.decode(secure_list(rng)[HEADER.size :])
-        assert isinstance(state, SecureState)
-        graph.learn(state)
-    told = sum(len(LINK_CODEC.encode(state)) for state in graph.states)
-    assert told * LINKS > 2 * limit, "they are told more than it may hold"
-    async with (
-        attach(broker) as publisher,
-        attach(other) as subscriber,
-        subscriber.subscribe("t") as events,
-    ):
-        for number in range(LINKS):
-            await link(weather, broker, rng, number)
-            await trio.sleep(0.06)
-            most = max(most, held(broker))
-            if number % 10 == 0:
-                await publisher.publish("t", b"%d" % number, confirm=True)
-                with trio.fail_after(DEADLINE_SECONDS):
-                    assert (await anext(events)).payload == b"%d" % number
-    assert most <= limit + told
-    assert broker.driver.counters["memory_relieved"] > 0
-    assert broker.driver.counters["links_given_up"] > 0
-    assert broker.driver.counters["internal_errors"] == 0
-    assert other.node.peer.uid in {uid for uid, _ in broker.driver.links}
 
 
 async def test_many_short_queues_are_too_much_together(
@@ -188,18 +143,6 @@ async def test_a_cache_goes_before_any_client(brokers: Brokers) -> None:
         assert broker.driver.counters["memory_relieved"] > 0, budget.held
         assert audience.cached_bytes < budget.limit
         assert broker.clients.size == 2
-
-
-async def test_a_small_budget_takes_fewer_lists(brokers: Brokers) -> None:
-    broker = await brokers.start(memory=MIN_BYTES)
-    graph, rng = broker.node.secure_graph, random.Random(1)
-    address = parse_url(broker.url)
-    async with await trio.open_tcp_stream(address.host, address.port) as stream:
-        await stream.send_all(GREETINGS.encode(peer_hello(rng)))
-        await stream.send_all(b"".join(secure_list(rng) for _ in range(4 * LISTS)))
-        with trio.fail_after(DEADLINE_SECONDS):
-            await until(lambda: graph.is_overfull)
-    assert 0.9 < graph.memory / (broker.parts.budget.limit / 8) <= 1.0
 
 
 async def test_of_kept_events_the_oldest_go(brokers: Brokers) -> None:

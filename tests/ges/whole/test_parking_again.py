@@ -24,6 +24,7 @@ from overlay.wire.frames import HEADER as FRAME_HEADER
 from tests.ges.conftest import Issue
 from tests.ges.sessions.test_parking import break_tls, mend_tls, publish
 from tests.ges.whole.test_renewal import started, url
+from tests.helpers.secured import unreached
 
 SECURE = LinkClass.SECURE
 DEADLINE_SECONDS = 60  #: it takes seconds to find a broker silent
@@ -60,8 +61,8 @@ async def test_what_two_brokers_have_parked_comes_once(
             near.subscribe("a") as at_b,
         ):
             break_tls(ring, monkeypatch)
-            await until(lambda: a.node.secure_graph.out_of_reach())
-            await until(lambda: b.node.secure_graph.out_of_reach())
+            await until(lambda: unreached(a))
+            await until(lambda: unreached(b))
             for number in range(3):
                 await publish(client, number, park=60)
             await until(lambda: a.status().parked == 3)

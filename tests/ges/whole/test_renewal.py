@@ -20,6 +20,7 @@ from overlay.authority.rotation import finish_rotation, rotate_authority
 from overlay.ids import LinkClass, nanos
 from overlay.security.identity import Role
 from tests.ges.conftest import Issue
+from tests.helpers.secured import is_meshed
 
 SECURE = LinkClass.SECURE
 LOOK_SECONDS = 0.1
@@ -31,11 +32,6 @@ async def started(brokers: Brokers, identities: list[Path]) -> list[Broker]:
     await brokers.whole()
     await until(lambda: is_meshed(ring))
     return ring
-
-
-def is_meshed(ring: list[Broker]) -> bool:
-    graphs = [broker.node.secure_graph for broker in ring]
-    return all(graph.is_complete and len(graph.states) == len(ring) for graph in graphs)
 
 
 def url(broker: Broker) -> str:

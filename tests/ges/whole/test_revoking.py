@@ -29,7 +29,8 @@ from overlay.wire.frames import PROTOCOL_VERSION
 from overlay.wire.greetings import GREETINGS, Hello
 from tests.ges.conftest import DAY, Issue
 from tests.ges.sessions.test_clients import Raw
-from tests.ges.whole.test_renewal import is_meshed, started, url
+from tests.ges.whole.test_renewal import started, url
+from tests.helpers.secured import is_meshed
 
 SECURE = LinkClass.SECURE
 DEADLINE_SECONDS = 30
@@ -59,7 +60,7 @@ async def test_a_revoked_broker_is_cut_off_by_all_at_once(
     await until(lambda: numbers(ring) == [1, 1, 1, 1])
     assert secure_uids(gone) == set()
     assert all(gone.node.peer.uid not in secure_uids(broker) for broker in others)
-    await until(lambda: is_meshed_among(others))
+    await until(lambda: is_meshed(others))
     async with (
         connect(url(others[0]), identity=me) as publisher,
         connect(url(others[2]), identity=me) as reader,
@@ -72,10 +73,6 @@ async def test_a_revoked_broker_is_cut_off_by_all_at_once(
             async with connect(url(gone), identity=me, timeout=0.5, reattach=False):
                 pass
     assert secure_uids(gone) == set()
-
-
-def is_meshed_among(ring: list[Broker]) -> bool:
-    return all(not broker.node.secure_graph.out_of_reach() for broker in ring)
 
 
 async def test_a_revoked_client_is_detached_and_not_let_in_again(

@@ -28,6 +28,7 @@ from overlay.wire.frames import EVENT, PROTOCOL_VERSION, frame
 from overlay.wire.greetings import GREETINGS, Hello
 from tests.ges.conftest import Issue
 from tests.ges.sessions.test_clients import event
+from tests.helpers.secured import is_meshed
 
 DEADLINE_SECONDS = 20
 SECURE = LinkClass.SECURE
@@ -52,12 +53,7 @@ def url(broker: Broker) -> str:
 
 async def meshed(ring: list[Broker]) -> None:
     """Wait until all brokers know of secure links between all that are neighbours."""
-
-    def is_meshed() -> bool:
-        graphs = [broker.node.secure_graph for broker in ring]
-        return all(graph.is_complete and len(graph.states) == len(ring) for graph in graphs)
-
-    await until(is_meshed)
+    await until(lambda: is_meshed(ring))
 
 
 async def reason(client: Client, topic: str = "a") -> str:
@@ -189,9 +185,7 @@ async def test_the_death_of_a_row_of_brokers_does_not_end_secure_events(
     for broker in order[2:6]:
         brokers.kill(broker)
     await brokers.whole()
-    await until(lambda: all(not b.node.secure_graph.out_of_reach() for b in brokers.alive))
-    living = {b.node.peer.uid for b in brokers.alive}
-    await until(lambda: set(order[0].node.units.members) == living)
+    await until(lambda: is_meshed(brokers.alive))
     async with connect(url(order[0]), identity=issue(Role.CLIENT)) as client:
         await client.publish("a", b"secret", link_class=SECURE, confirm=True)
 

@@ -1,0 +1,28 @@
+"""How long no mask was sure at one broker: a share of its time on the ring."""
+
+from __future__ import annotations
+
+from overlay.ids import Nanos
+
+
+class Doubt:
+    """The share of time in which events that are published here cannot name whom they are for."""
+
+    def __init__(self) -> None:
+        self._since: Nanos | None = None  #: this was noted last; None: the broker is off the ring
+        self._is_unsure = False
+        self._unsure: Nanos = 0
+        self._all: Nanos = 0
+
+    def note(self, *, is_unsure: bool | None, now: Nanos) -> None:
+        """Note how it is from now on; None: the broker is off the ring, which does not count."""
+        if self._since is not None:
+            self._all += now - self._since
+            self._unsure += now - self._since if self._is_unsure else 0
+        self._since = None if is_unsure is None else now
+        self._is_unsure = bool(is_unsure)
+
+    @property
+    def share(self) -> float:
+        """The share up to what was noted last, from 0 to 1."""
+        return self._unsure / self._all if self._all else 0.0
