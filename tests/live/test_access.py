@@ -75,8 +75,8 @@ def test_from_token_to_denial(brokers: Fleet, rules: Path, book: Path, token: Pa
     counters = first.status()["counters"]
     assert (counters["events_denied"], counters["subscriptions_denied"]) == (1, 1)
     metrics = chordal_here("metrics", *at).stdout
-    assert f'chordal_events_denied_total{{broker="{first.uid}"}} 1\n' in metrics
-    assert re.search(r'^chordal_links\{broker="\w+",class="normal"\} 1$', metrics, re.MULTILINE)
+    assert f'chordal_events_denied_total{{broker="{first.uid}"}} 1.0\n' in metrics
+    assert re.search(r'^chordal_links\{broker="\w+",class="normal"\} 1\.0$', metrics, re.MULTILINE)
     for running in (first, second):
         secret = token.read_text().strip().rpartition(".")[2]
         assert secret not in running.err

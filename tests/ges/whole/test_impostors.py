@@ -163,7 +163,7 @@ async def test_a_client_of_before_is_told_what_to_do(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its greeting ends with the token."""
-    monkeypatch.setattr(greeting, "Hello", lambda *fields: Hello(*fields[:11]))
+    monkeypatch.setattr(greeting, "Hello", lambda *fields, **named: Hello(*fields[:11]))
     broker = await brokers.start()
     with (
         structlog.testing.capture_logs() as lines,
