@@ -127,6 +127,7 @@ class Stack:
             wall_ns=wall_ns,
         )
         self.router = routing.router
+        self._answers = routing.answers
         self._strays = Strays(routing.router, routing.recalls.log, self.holders, counters)
         self.passing = routing.passing
         self.deliveries = routing.deliveries
@@ -275,7 +276,7 @@ class Stack:
                 self.on_active(self.interests.activated(keys, level), level)
             case ValuesAsked(uid, secure, marks):
                 values = self.retaining.answer(marks, secure=secure)
-                self.router.tell_values(uid, values, self.now())
+                self._answers.tell_values(uid, values, self.now())
             case NamesActive(keys):
                 self.on_active(self.interests.activated(keys, Level.SYSTEM), Level.SYSTEM)
             case NamesAnswered():
@@ -378,7 +379,7 @@ class Stack:
             self.ask_for_names(unknown)
 
     def _send(self, out: Outbound, now: Nanos) -> None:
-        self.router.answer(out, now)
+        self._answers.send_answers(out, now)
         for mail in out.mail:
             self._give(mail)
         for wanted in out.to_all:

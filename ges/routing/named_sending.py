@@ -92,6 +92,15 @@ class NamedSending:
         held = (holder for name in event.names() for holder in self._holders(name) or ())
         return any(slots.get(holder.uid) == own for holder in held)
 
+    def is_for_nobody(self, duty: Duty) -> bool:
+        """Say whether nobody stands where an event for one broker is to go, or no way leads there.
+
+        Where its cluster has died, and is still stated, it may have another address by now.
+        """
+        there = duty.destinations
+        moved = 0 if duty.address else self._cluster.now_at(there)
+        return not (there & self.reached or moved)
+
     def send_again(
         self, flow: Flow, sequence: int, holder: Holder, names: Iterable[str], via: int, now: Nanos
     ) -> EventRun | None:
@@ -142,7 +151,7 @@ class NamedSending:
 
     def _duty_towards(self, holder: Holder) -> Duty:
         """Return the duty of a copy for one broker; without destinations if it is this one."""
-        own, mask = 1 << (self._cluster.slot or 0), self._mask_of(holder)
+        own, mask = self._passing.plans.own_bit, self._mask_of(holder)
         if holder.uid in self._cluster.slots or holder.address is None:
             return Duty(1, 0, mask & ~own, own)
         return Duty(1, 0, mask & ~own, own, holder.address + 1)

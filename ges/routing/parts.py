@@ -19,8 +19,11 @@ from ges.order.recall import RecallLog
 from ges.order.recalls import Recalls
 from ges.order.via import Tokens
 from ges.retained.values import RetainedValues
+from ges.routing.answers import Answers
+from ges.routing.arrivals import Arrivals
 from ges.routing.express import Express
 from ges.routing.forwarding import Forwarding
+from ges.routing.handing_on import HandingOn
 from ges.routing.holding import Holding
 from ges.routing.known import Known
 from ges.routing.outlets import EventLines
@@ -57,6 +60,7 @@ class RoutingParts:
     deliveries: Deliveries
     express: Express
     recalls: Recalls
+    answers: Answers
     past: Past
     reach: Reach
     flow_tables: FlowTables
@@ -107,8 +111,21 @@ class RoutingParts:
         past = Past(cluster, recalls, interests, replays.fetched, counters)
         replays.fetch = past.begin
         replays.forgotten = past.forget
-        router = Router(known, tokens, recalls, past, passing, deliveries, express, counters)
-        past.regain = router.regain
+        handing_on = HandingOn(sharing, passing, express, tokens, counters)
+        arrivals = Arrivals(recalls, past, deliveries, handing_on, counters)
+        past.regain = arrivals.regain
+        answers = Answers(passing, arrivals, tokens, counters)
+        router = Router(
+            known,
+            tokens,
+            recalls,
+            passing,
+            deliveries,
+            express,
+            arrivals,
+            handing_on,
+            counters,
+        )
         reach = Reach(plans, known, deliveries)
-        tables = FlowTables((ordering, router.recent, express.recent))
-        return cls(router, passing, deliveries, express, recalls, past, reach, tables)
+        tables = FlowTables((ordering, arrivals.recent, express.recent))
+        return cls(router, passing, deliveries, express, recalls, answers, past, reach, tables)

@@ -70,6 +70,19 @@ class Plans:
         return line is not None and line.peer.incarnation > peer.incarnation
 
     @property
+    def own_bit(self) -> int:
+        """This broker, as a mask; nobody while it has no slot."""
+        slot = self.cluster.slot
+        return 1 << slot if slot is not None else 0
+
+    def all_reached(self, link_class: LinkClass) -> int:
+        """Return the members and units that links of a class lead to, as a mask."""
+        if link_class.is_secret:
+            table = self.cluster.tables.get(link_class)
+            return table.reached if table is not None else 0
+        return self.cluster.known
+
+    @property
     def by_destination(self) -> bool:
         """Events that are published here name the brokers that they are for."""
         return self.cluster.is_for_all

@@ -58,7 +58,7 @@ class Reach:
         cluster = self._cluster
         reached = cluster.tables[LinkClass.SECURE].reached
         wanted = self._mask_of(head.matter)
-        wanted &= ~(1 << (cluster.slot or 0))
+        wanted &= ~self._plans.own_bit
         beyond = wanted & ~reached | self._groups_beyond(head, reached)
         missing = [cluster.uids[slot] for slot in bits(beyond) if slot in cluster.uids]
         if not missing and (problem := self._beyond_units(wanted, reached)) is not None:
@@ -91,7 +91,7 @@ class Reach:
 
     def _groups_beyond(self, head: Head, reached: int) -> int:
         """Return the brokers of queue groups of which none is reached, as a mask."""
-        here = reached | (1 << (self._cluster.slot or 0))
+        here = reached | self._plans.own_bit
         beyond = 0
         for group in self._choosing.of(head.matter):
             mask = self._choosing.mask(LinkClass.SECURE, group.key, head.realm)

@@ -9,6 +9,7 @@ import pytest
 
 from ges.node import BrokerNode
 from ges.stack import Stack
+from ges.wire.events import Duty, redirected
 from overlay.errors import ProtocolError
 from overlay.ids import LinkClass, Nanos, Peer
 from overlay.machine import Input
@@ -77,10 +78,13 @@ class Bench:
 
 def test_a_secure_event_does_not_come_over_a_link_that_is_not() -> None:
     bench = Bench()
-    _, body = event(secure=True)
-    with pytest.raises(ProtocolError, match="secure"):
-        bench.take("c", EVENT, body)
-    bench.take("b", EVENT, body, SECURE)
+    head, body = event(secure=True)
+    named = redirected(body, head.flags, 1, 0, 0, Duty(1, 0, 1, 0))
+    with pytest.raises(ProtocolError, match="on a link that is not"):
+        bench.take("c", EVENT, named)
+    bench.take("b", EVENT, named, SECURE)
+    with pytest.raises(ProtocolError, match="names no broker"):
+        bench.take("b", EVENT, body, SECURE)
 
 
 def test_a_broker_delivers_nothing_to_another() -> None:

@@ -158,7 +158,7 @@ class Bench:
     def expire(self) -> None:
         """Let what is due be given up."""
         self.parts.passing.expire(self.now)
-        self.parts.router.answer(self.parts.recalls.expire(self.now), self.now)
+        self.parts.answers.send_answers(self.parts.recalls.expire(self.now), self.now)
 
     def why_not(self, session: Session, head: Head) -> str | None:
         """Return why an event from a client cannot be taken."""

@@ -93,7 +93,7 @@ async def test_a_source_answers_with_what_was_for_the_one_that_asks() -> None:
     before = len(bench.sent("b"))
     query = RangeQuery(1, (WantedRange(9, PUBLISHER, 1, NORMAL, 1, 3),))
     out = bench.parts.recalls.on_message(B, query, 0)
-    bench.parts.router.answer(out, 0)
+    bench.parts.answers.send_answers(out, 0)
     answers = bench.sent("b")[before:]
     assert [(head.sequence, head.recalled) for head in answers] == [(1, True), (2, True)]
     assert [mail.uid for mail in out.mail] == [B]
@@ -283,6 +283,6 @@ async def test_what_is_fetched_for_a_client_that_has_moved_keeps_its_age() -> No
     bench = clustered()
     bench.publish(*event())
     run = next(iter(bench.parts.recalls.log.since(0, 0)))[0]
-    bench.parts.router.answer(Outbound([Answer(3, run, age_ms=251)]), 0)
+    bench.parts.answers.send_answers(Outbound([Answer(3, run, age_ms=251)]), 0)
     (head,) = bench.sent("c")
     assert (head.recalled, head.duty.millis, head.duty.destinations) == (True, 251, 0b1000)
