@@ -7,11 +7,9 @@ import random
 import pytest
 
 from overlay.rng import rng_for
-from ring.facts import DutyLost, Reincarnated
+from ring.facts import DutyLost
 from ring.wire.record_messages import Claims, Entry
-from sims.experiments.cluster import KILL
 from sims.experiments.record_rings import Filter, RecordRing
-from sims.stories import records
 
 APART_S = 30.0  #: time for each side to become a ring and to take over
 LIMIT_S = 200.0  #: small rings knock rarely
@@ -103,34 +101,6 @@ def test_a_cut_too_short_for_some_to_notice_leaves_one_owner(shape: str, seeds: 
         check_one_owner(ring, keys)
 
 
-@pytest.mark.parametrize(
-    "backups", [1, *(pytest.param(backups, marks=pytest.mark.soak) for backups in (2, 4))]
-)
-@pytest.mark.parametrize("what", ["joins", "crashes", "both"])
-def test_owners_that_drifted_apart_during_the_partition_meet(what: str, backups: int) -> None:
-    """Brokers join and die on both sides: no common neighbour knows the two owners."""
-    rng = rng_for(what, backups)
-    shape = rng.choice(("half", "every other", "arc"))
-    ring = RecordRing.warm(12, backups, backups)
-    keys = ring.put_everywhere()
-    sides = split(ring, shape, rng)
-    ring.part(sides)
-    ring.run(APART_S)
-    for _ in range(4):
-        for side in sides:
-            if what != "crashes":
-                contacts = list(side)
-                for _ in range(2):
-                    side.append(ring.start_beside(contacts))
-            if what != "joins" and len(side) > 3:
-                dead = side.pop(rng.randrange(len(side)))
-                ring.crash(dead, KILL)
-        ring.run(12)
-    unify(ring)
-    assert ring.told(Reincarnated)
-    check_one_owner(ring, keys)
-
-
 def test_two_owners_far_apart_are_found_by_claims_told_to_the_home() -> None:
     """Without these they would both go on: the test above would pass by chance else."""
     owners = {}
@@ -163,12 +133,6 @@ def test_where_nobody_died_no_claims_are_told() -> None:
     sent = [message for wrapper in filters for _, message in wrapper.sent]
     assert sent
     assert not any(isinstance(message, Claims) for message in sent)
-
-
-@pytest.mark.parametrize("seed", [5])  # seed 1 is played by tests/mutants
-def test_an_heir_that_dies_while_another_leaves_takes_no_record_to_the_grave(seed: int) -> None:
-    """The leaver hears of the heir's claim before the heir says that it is safe: it must wait."""
-    assert records.handovers(seed) == []
 
 
 def test_claims_from_both_sides_of_a_home_meet() -> None:
