@@ -19,6 +19,7 @@ from ges.broker import Broker
 from ges.client import Client, Subscription, connect
 from overlay.address import parse_url
 from overlay.ids import LinkClass
+from overlay.links.link import Link
 from overlay.net.connection import Connection
 from overlay.net.tls_stream import TlsStream
 from overlay.security.identity import Role
@@ -114,6 +115,27 @@ async def test_publishers_whose_connection_is_cut(
 ) -> None:
     a, b = await brokers.ring_of(2)
     await Traffic().flow([b], [a, a], 600, lambda: cut_clients(a))
+
+
+async def test_a_link_that_falls_silent_is_given_up_and_what_it_swallowed_goes_another_way(
+    autojump_clock: MockClock, weather: Weather, brokers: Brokers
+) -> None:
+    """Half-open: nothing comes through, and nothing breaks."""
+    a, b, c = await brokers.ring_of(3)
+    silenced: list[Link] = []
+
+    def harm() -> None:
+        link = a.driver.links.get((b.node.peer.uid, LinkClass.NORMAL))
+        if link is not None and not silenced:
+            silenced.append(link)
+            stream = link.connection.stream
+            assert isinstance(stream, MemoryStream)
+            stream.swallow()
+
+    await Traffic().flow([b, c], [a], 2000, harm)
+    assert silenced
+    assert a.driver.links.get((b.node.peer.uid, LinkClass.NORMAL)) is not silenced[0]
+    assert b.stack.ordering.lost == 0
 
 
 @pytest.mark.parametrize("normal_as_well", [False, True])
