@@ -38,3 +38,10 @@ def attach(service: Service, uid: str) -> tuple[SimulatedClient, Reader]:
     """Attach a client to a broker."""
     notes = Reader()
     return service.attach(uid, f"c{len(service.clients)}", notes), notes
+
+
+def subscribed(service: Service, uid: str, topic: str) -> Reader:
+    """Attach a client to a broker that wants a topic; returns what it gets."""
+    client, notes = attach(service, uid)
+    client.subscribe(topic)
+    return notes

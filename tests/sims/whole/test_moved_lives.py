@@ -14,11 +14,6 @@ from tests.mutants import MUTANTS
 CUT_S = 3.0  #: after that time everybody holds a broker for dead that nobody could reach
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_life_that_got_another_place_is_there_soon(seed: int) -> None:
-    assert moved_lives(seed) == []
-
-
 def test_an_answer_that_goes_to_the_old_life_is_noticed() -> None:
     [mutant] = [mutant for mutant in MUTANTS if mutant.name == "tells-the-old-life"]
     with mutant.applied():
