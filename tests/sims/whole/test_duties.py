@@ -10,6 +10,7 @@ from overlay.rng import rng_for
 from ring.facts import DutyLost
 from ring.wire.record_messages import Claims, Entry
 from sims.experiments.record_rings import Filter, RecordRing
+from sims.stories import records
 
 APART_S = 30.0  #: time for each side to become a ring and to take over
 LIMIT_S = 200.0  #: small rings knock rarely
@@ -133,6 +134,12 @@ def test_where_nobody_died_no_claims_are_told() -> None:
     sent = [message for wrapper in filters for _, message in wrapper.sent]
     assert sent
     assert not any(isinstance(message, Claims) for message in sent)
+
+
+@pytest.mark.parametrize("seed", [5])  # seed 1 is played by tests/mutants
+def test_an_heir_that_dies_while_another_leaves_takes_no_record_to_the_grave(seed: int) -> None:
+    """The leaver hears of the heir's claim before the heir says that it is safe: it must wait."""
+    assert records.handovers(seed) == []
 
 
 def test_claims_from_both_sides_of_a_home_meet() -> None:
