@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ Run = Callable[[Coroutine[Any, Any, None]], None]
 class Face:
     """A kind of event loop: how a client attaches there, and how a program runs and waits."""
 
-    connect: Callable[..., Any]
+    connect: Callable[..., AbstractAsyncContextManager[ges.client.Client]]
     run: Run
     sleep: Callable[[float], Awaitable[None]]
     outside: Callable[..., Awaitable[Any]]  #: calls a function in another thread

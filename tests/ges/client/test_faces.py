@@ -232,7 +232,7 @@ def test_what_is_refused_says_why(thread: BrokerThread, face: Face) -> None:
                 async with client.subscribe("a", link_class=LinkClass.SECURE):
                     pass
             with pytest.raises(ConfigError, match=r"text\.encode\(\)"):
-                await client.publish("a", "21.5")
+                await client.publish("a", "21.5")  # type: ignore[arg-type]
             with pytest.raises(TopicError, match="write '#' instead of '>'"):
                 async with client.subscribe("a/>"):
                     pass
