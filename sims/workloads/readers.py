@@ -10,7 +10,8 @@ class Reader:
     """Keeps what comes, what is taken and what is refused."""
 
     def __init__(self) -> None:
-        self.payloads: list[bytes] = []  #: of the events that have come, in this order
+        self.events: list[Event] = []  #: that have come, in this order
+        self.payloads: list[bytes] = []  #: of these
         self.refused: list[str] = []  #: why events of its own were refused
         self.accepted: dict[LinkClass, int] = {}  #: all of its events up to that one are taken
 
@@ -33,4 +34,5 @@ class Reader:
 
     def on_events(self, events: list[Event]) -> None:
         """Events have come."""
+        self.events += events
         self.payloads += [event.payload for event in events]

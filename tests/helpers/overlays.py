@@ -1,12 +1,9 @@
-"""Simulated overlays of several clusters, and clients of them that note what they get."""
+"""Simulated overlays of several clusters, and clients of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from ges.wire.delivered import Event
-from overlay.ids import LinkClass
 from sims.experiments.service import Service
+from sims.workloads.readers import Reader
 from sims.world.clients import SimulatedClient
 
 CALM = 5  #: looks at units that are the same, so that tests see no change of them
@@ -37,39 +34,14 @@ def in_another(service: Service, level: int, uid: str, *, within: int = 4) -> st
     )
 
 
-@dataclass
-class Notes:
-    """What a client has got, and what was refused to it."""
-
-    payloads: list[bytes] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
-    refused: list[str] = field(default_factory=list)
-    accepted: dict[LinkClass, int] = field(default_factory=dict)
-
-    def on_attached(self, broker: str) -> None:
-        """A broker has taken the client."""
-
-    def on_lost(self) -> None:
-        """The broker is lost."""
-
-    def on_subscribed(self) -> None:
-        """A broker serves the subscription."""
-
-    def on_accepted(self, link_class: LinkClass, sequence: int) -> None:
-        """All events of that class up to this one are taken, but for those refused."""
-        self.accepted[link_class] = sequence
-
-    def on_refused(self, link_class: LinkClass, sequence: int, reason: str) -> None:
-        """An event is refused."""
-        self.refused.append(reason)
-
-    def on_events(self, events: list[Event]) -> None:
-        """Events have come."""
-        self.events += events
-        self.payloads += [event.payload for event in events]
-
-
-def attach(service: Service, uid: str) -> tuple[SimulatedClient, Notes]:
+def attach(service: Service, uid: str) -> tuple[SimulatedClient, Reader]:
     """Attach a client to a broker."""
-    notes = Notes()
+    notes = Reader()
     return service.attach(uid, f"c{len(service.clients)}", notes), notes
+
+
+def subscribed(service: Service, uid: str, topic: str) -> Reader:
+    """Attach a client to a broker that wants a topic; returns what it gets."""
+    client, notes = attach(service, uid)
+    client.subscribe(topic)
+    return notes

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -24,6 +26,7 @@ from overlay.machine import OpenLink, Send
 from ring.config import LAN, RingConfig
 from sims.errors import InvariantViolated
 from sims.experiments.machines import Machines
+from sims.world.world import CrashMode
 
 
 class UnitsRing(Machines):
@@ -54,6 +57,44 @@ class UnitsRing(Machines):
         """Return the addresses of those that have one, as printed, by uid."""
         units = {uid: self.brokers[uid].units for uid in self.alive}
         return {uid: str(unit.address) for uid, unit in units.items() if unit.address is not None}
+
+    def play(
+        self,
+        rng: random.Random,
+        steps: int,
+        verbs: Sequence[str],
+        own: Mapping[str, Callable[[list[str]], None]],
+        *,
+        least: int = 4,
+        pauses: Sequence[float] = (0.0, 0.05, 0.5, 3.0, 30.0),
+    ) -> None:
+        """Let brokers come and go in any order, and all heal at the end.
+
+        ``own``: what a verb means, given who lives, but for those below; nobody joins while there
+        is a partition. ``least``: brokers, of so few none dies or leaves.
+        """
+        is_apart = False
+        for _ in range(steps):
+            verb, alive = rng.choice(verbs), self.alive
+            if verb in own and not (verb == "join" and is_apart):
+                own[verb](alive)
+            elif verb == "restart" and not is_apart and len(alive) < len(self.nodes):
+                gone = [uid for uid in self.nodes if uid not in alive]
+                self.restart(rng.choice(gone), alive)
+            elif verb == "leave" and len(alive) > least:
+                self.leave(rng.choice(alive))
+            elif verb in ("kill", "power") and len(alive) > least:
+                self.crash(rng.choice(alive), CrashMode(verb))
+            elif verb == "part" and len(alive) > 3 and not is_apart:
+                at = rng.randrange(1, len(alive))
+                self.part([alive[at:], alive[:at]])
+                is_apart = True
+            elif verb == "heal":
+                self.heal()
+                is_apart = False
+            self.run(rng.choice(pauses))
+        self.heal()
+        self.rest(200)
 
     def link(self, uid: str, other: str) -> None:
         """Let there be a link between two brokers, so that their rings become one."""

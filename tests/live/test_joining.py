@@ -39,11 +39,6 @@ def test_brokers_find_their_places_through_one(brokers: Fleet, n: int) -> None:
     assert {"left", "right", "left-left", "right-right"} <= roles
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_small_rings_are_rings_too(brokers: Fleet, n: int) -> None:
-    brokers.ring_of(n)
-
-
 def test_a_broker_waits_for_its_seed_and_says_so(brokers: Fleet) -> None:
     with listening() as server:
         port = server.getsockname()[1]

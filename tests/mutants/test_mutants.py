@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from overlay.machine import Closed
 from ring.node import RingNode
 from sims.stories.stories import STORIES, Story
 from tests.mutants import MUTANTS, Mutant, OutOfDate, hunt
-from tests.mutants.__main__ import main
-from tests.mutants.by import files_of, matrix
 from tests.mutants.hunt import catch, judge
 
 BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
@@ -46,31 +42,6 @@ def test_every_mutant_still_has_something_to_break(mutant: Mutant) -> None:
     after = [vars(owner)[attribute] for owner, attribute, _ in mutant.patches]
     assert after == before
     assert all(a is not b for a, b in zip(before, during, strict=True))
-
-
-def test_a_matrix_says_which_files_notice_what(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = "from overlay.machine import Closed\ndef test_it(): assert Closed.__doc__ != 'broken'\n"
-    for name, body in (("a", text), ("b", "def test_it(): pass\n")):
-        (tmp_path / f"test_{name}.py").write_text(body)
-    made = [
-        Mutant("seen", "", False, ((Closed, "__doc__", "broken"),)),
-        Mutant("not", "", False, ()),
-    ]
-    monkeypatch.chdir(tmp_path)
-    assert matrix(made, files_of([tmp_path]))
-    assert [line.split() for line in capsys.readouterr().out.splitlines()[2:]] == [
-        ["none", ".."],
-        ["seen", "X."],
-        ["not", ".."],
-        ["noticed", "by", "none:", "not"],
-    ]
-
-
-def test_there_are_enough_of_them() -> None:
-    assert len(BY_NAME) == len(MUTANTS) >= 20
-    assert sum(mutant.zave for mutant in MUTANTS) >= 7
 
 
 def test_a_mutant_whose_target_is_gone_says_so() -> None:
@@ -112,57 +83,3 @@ def test_less_than_95_percent_is_not_enough(
     last = capsys.readouterr().out
     assert f"measured {noticed} of 20" in last
     assert ("NOT MET" in last) is not met
-
-
-def test_a_control_that_fails_is_not_met(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(hunt, "STORIES", (lambda seed: ["always"],))
-    made = [Mutant(f"m{at}", "", False, ()) for at in range(20)]
-    assert judge(made, 1, with_control=True) is False
-    assert "control FAILS" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(("count", "with_control"), [(19, True), (20, False), (3, False)])
-@pytest.mark.parametrize("missed", [0, 1])
-def test_the_bar_is_not_judged_by_some_mutants_or_without_control(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    count: int,
-    with_control: bool,
-    missed: int,
-) -> None:
-    made = [Mutant(f"m{at}", "", False, ((Closed, "__doc__", str(at)),)) for at in range(count)]
-    seen = [str(at) for at in range(missed, count)]
-    monkeypatch.setattr(hunt, "STORIES", (lambda seed: ["seen"] if Closed.__doc__ in seen else [],))
-    monkeypatch.setattr(hunt, "SCOPES", lambda seed: [])
-    assert judge(made, 1, with_control=with_control) is (missed == 0)
-    assert "threshold 95% of at least 20  not judged" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("argument", "named"),
-    [
-        ("--only=no-such-rule", "--only: no 'no-such-rule'; --list shows all"),
-        ("--only=", "--only: no ''; --list shows all"),
-        ("--rounds=0", "--rounds: 0 is too few"),
-    ],
-)
-def test_what_breaks_nothing_is_refused(
-    argument: str, named: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["mutants", argument])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    assert named in capsys.readouterr().err.splitlines()[-1]
-
-
-def test_the_help_says_how_it_is_called(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["mutants", "--help"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
-    assert capsys.readouterr().out.startswith("usage: python -m tests.mutants ")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from ges.errors import PublishRefused, SubscribeRefused
 from ges.wire.operator_messages import Kick
 from ges.wire.realms import Realm
 from overlay.errors import ConfigError
-from tests.helpers.broker_thread import BrokerThread, broker_thread
+from tests.helpers.broker_thread import BrokerThread
 from tests.helpers.tap import tapped
 
 SECRET = "very/secret/topic"
@@ -34,13 +34,6 @@ NO_QUESTIONS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
 
 #: Calls a method of a client; a subscription is entered.
 Call = Callable[..., Any]
-
-
-@pytest.fixture
-def thread() -> Iterator[BrokerThread]:
-    """Brokers, in a thread of their own."""
-    with broker_thread() as started:
-        yield started
 
 
 async def _call(client: Client, method: str, *about: Any, **more: Any) -> Any:  # noqa: ANN401

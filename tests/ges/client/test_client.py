@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +16,18 @@ from ges.broker import Broker, BrokerConfig
 from ges.client import Client, Gap, Subscription, connect
 from ges.client.subscription import why_refused
 from ges.errors import (
-    ClientClosed,
     ConnectionLost,
     NotUnderTrio,
     PublishRefused,
-    SubscribeRefused,
     TopicError,
 )
 from ges.wire.client_messages import EventRefused
 from ges.wire.delivered import Event
 from ges.wire.events import MAX_PAYLOAD_BYTES
 from overlay.address import parse_url
-from overlay.authority.authority import create_authority, issue_identity
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
-from overlay.security.identity import Role
 from ring.facts import Reincarnated
-from tests.ges.conftest import Issue
 
 ROOT = Path(__file__).parents[3]
 DEADLINE_SECONDS = 20
@@ -54,16 +48,6 @@ async def fence(client: Client, *subscriptions: Subscription) -> None:
     await client.publish("fence", b"fence")
     for subscription in subscriptions:
         assert payloads(await next_of(subscription)) == [b"fence"]
-
-
-async def test_the_documented_example(brokers: Brokers) -> None:
-    broker = await brokers.start()
-    async with connect(broker.url) as client, client.subscribe("sensors/#") as events:
-        await client.publish("sensors/7", b"21.5")
-        with trio.fail_after(DEADLINE_SECONDS):
-            async for event in events:
-                assert (event.topic, event.payload) == ("sensors/7", b"21.5")
-                break
 
 
 async def test_an_event_says_where_it_comes_from(brokers: Brokers) -> None:
@@ -158,36 +142,6 @@ async def test_what_a_publisher_may_not_add_is_refused(
             await client.publish("a", b"2", **options)
 
 
-async def test_from_any_broker_to_every_subscriber_once_and_in_order(brokers: Brokers) -> None:
-    ring = await brokers.ring_of(5)
-    count = 800
-    async with trio.open_nursery() as nursery:
-        ready = 0
-
-        async def subscribe(url: str) -> None:
-            nonlocal ready
-            async with connect(url) as client, client.subscribe("t/+") as events:
-                ready += 1
-                got = await next_of(events, 2 * count)
-                for name in ("x", "y"):
-                    mine = [event for event in got if event.topic == f"t/{name}"]
-                    assert payloads(mine) == [b"%d" % number for number in range(count)]
-
-        for broker in ring:
-            nursery.start_soon(subscribe, broker.url)
-        async with connect(ring[1].url) as x, connect(ring[3].url) as y:
-            with trio.fail_after(DEADLINE_SECONDS):
-                while ready < len(ring):
-                    await x.status()
-            for number in range(count):
-                await x.publish("t/x", b"%d" % number)
-                await y.publish("t/y", b"%d" % number)
-            await x.flush()
-            await y.flush()
-    forwarded = sum(broker.driver.counters["events_forwarded"] for broker in ring)
-    assert forwarded == 2 * count * (len(ring) - 1), "one message a broker"
-
-
 async def test_overlapping_subscriptions_each_get_the_event_once(brokers: Brokers) -> None:
     broker = await brokers.start()
     async with (
@@ -223,15 +177,6 @@ async def test_no_subscription_outlives_its_block(brokers: Brokers) -> None:
         assert await events.batch() == []
 
 
-async def test_what_arrived_before_the_end_can_still_be_read(brokers: Brokers) -> None:
-    broker = await brokers.start()
-    async with connect(broker.url) as client, client.subscribe("fence") as fenced:
-        async with client.subscribe("a") as events:
-            await client.publish("a", b"1")
-            await fence(client, fenced)
-        assert payloads([event async for event in events]) == [b"1"]
-
-
 async def test_a_subscription_may_ask_for_one_class(brokers: Brokers) -> None:
     broker = await brokers.start()
     async with (
@@ -242,18 +187,6 @@ async def test_a_subscription_may_ask_for_one_class(brokers: Brokers) -> None:
         await client.publish("a", b"1")
         assert payloads(await next_of(normal)) == [b"1"]
         assert payloads(await next_of(both)) == [b"1"]
-
-
-async def test_a_plain_hop_serves_no_secure_events(brokers: Brokers) -> None:
-    broker = await brokers.start()
-    async with connect(broker.url) as client:
-        with pytest.raises(SubscribeRefused, match=r"a/#: the hop to the broker is not"):
-            async with client.subscribe("a/#", link_class=LinkClass.SECURE):
-                pass
-        with pytest.raises(PublishRefused, match="not secure"):
-            await client.publish("a", b"1", link_class=LinkClass.SECURE)
-        assert (await client.status()).subscriptions == 0
-        await client.publish("a", b"2", confirm=True)
 
 
 @pytest.mark.parametrize(
@@ -305,32 +238,6 @@ async def test_other_kinds_of_bytes(brokers: Brokers, payload: Any) -> None:  # 
         assert payloads(await next_of(events)) == [b"21.5"]
 
 
-async def test_a_closed_client_says_so_at_once(brokers: Brokers) -> None:
-    broker = await brokers.start()
-    async with connect(broker.url) as client:
-        await client.publish("a", confirm=True)
-    with trio.fail_after(1):
-        for use in (
-            lambda: client.publish("a"),
-            lambda: client.publish("a", link_class=LinkClass.EXPRESS),
-            client.flush,
-            client.status,
-            lambda: client.subscribe("a").__aenter__(),
-        ):
-            with pytest.raises(ClientClosed, match="block has ended"):
-                await use()
-
-
-async def test_what_waits_for_a_client_ends_as_it_is_closed(brokers: Brokers) -> None:
-    broker = await brokers.start()
-    with trio.fail_after(5):
-        async with connect(broker.url) as client:
-            subscription = client.subscribe("a")
-            events = await subscription.__aenter__()
-        assert [event async for event in events] == []
-        await subscription.__aexit__(None, None, None)
-
-
 def test_under_asyncio_the_error_says_what_to_do() -> None:
     async def program() -> None:
         async with connect("chordal://127.0.0.1:1"):
@@ -345,14 +252,6 @@ def test_a_refusal_names_what_is_refused_once() -> None:
     assert why_refused("a/#", denied) == denied
     assert why_refused("a/#", "too many") == "a/#: too many"
     assert why_refused("a", "the rule 'a' of 'a/#'") == "a: the rule 'a' of 'a/#'"
-
-
-async def test_a_filter_that_is_none(brokers: Brokers) -> None:
-    broker = await brokers.start()
-    async with connect(broker.url) as client:
-        with pytest.raises(TopicError, match="write '#' instead of '>'"):
-            async with client.subscribe("a/>"):
-                pass
 
 
 async def test_the_largest_payload(brokers: Brokers) -> None:
@@ -373,16 +272,6 @@ async def test_confirmed_means_taken(brokers: Brokers) -> None:
         await client.flush()
         assert broker.driver.counters["events_published"] == 1001
         await client.flush()
-
-
-async def test_what_is_queued_at_the_end_of_the_block_is_sent(brokers: Brokers) -> None:
-    broker = await brokers.start()
-    count = 3000
-    async with connect(broker.url) as reader, reader.subscribe("a") as events:
-        async with connect(broker.url) as writer:
-            for _ in range(count):
-                await writer.publish("a", bytes(1000))
-        assert len(await next_of(events, count)) == count
 
 
 async def test_a_block_ends_though_its_broker_hangs(
@@ -406,32 +295,6 @@ async def test_a_refusal_is_raised_by_the_next_publish(brokers: Brokers) -> None
         with pytest.raises(PublishRefused, match="not allowed"):
             await client.publish("a")
         await client.publish("a")
-
-
-async def test_events_come_in_the_order_published(brokers: Brokers) -> None:
-    """Whatever topics, sizes and attributes they have, and whoever has his turn in between."""
-    broker = await brokers.start()
-    count = 400
-    async with connect(broker.url) as client, client.subscribe("#") as events:
-        for number in range(count):
-            topic = "even" if number % 40 < 20 and number % 4 else "odd"
-            attributes = {"n": "1"} if number % 50 == 0 else None
-            payload = b"%d" % number + b"x" * (5000 * (number % 17 == 0))
-            await client.publish(topic, payload, attributes=attributes)
-            if number % 30 == 0:
-                await trio.lowlevel.checkpoint()
-        got = await next_of(events, count)
-    assert [int(event.payload.rstrip(b"x")) for event in got] == list(range(count))
-    assert [event.sequence for event in got] == list(range(1, count + 1))
-
-
-async def test_leaving_the_block_sends_what_is_queued(brokers: Brokers) -> None:
-    a, b = await brokers.ring_of(2)
-    async with connect(a.url) as there, there.subscribe("a") as events:
-        async with connect(b.url) as here:
-            for number in range(500):
-                await here.publish("a", b"%d" % number)
-        assert payloads(await next_of(events, 500)) == [b"%d" % number for number in range(500)]
 
 
 async def test_many_tasks_may_publish_through_one_client(brokers: Brokers) -> None:
@@ -483,15 +346,6 @@ async def test_the_first_broker_that_answers(brokers: Brokers) -> None:
         assert client.broker_url == broker.url
 
 
-async def test_nobody_answers() -> None:
-    with pytest.raises(ConnectionLost) as caught:
-        async with connect("chordal://127.0.0.1:1,chordal://127.0.0.1:2", timeout=0.2):
-            pass
-    text = str(caught.value)
-    assert "chordal://127.0.0.1:1: connection refused" in text
-    assert "chordal://127.0.0.1:2: connection refused" in text
-
-
 async def test_another_overlay_is_refused_at_once(brokers: Brokers) -> None:
     broker = await brokers.start(overlay="theirs")
     with trio.fail_after(5), pytest.raises(ConnectionLost, match="'theirs', not 'ours'"):
@@ -510,18 +364,6 @@ async def test_what_does_not_speak_chordal_is_an_error_within_a_second() -> None
             async with connect(f"chordal://127.0.0.1:{port}"):
                 pass
         nursery.cancel_scope.cancel()
-
-
-async def test_a_foreign_certificate_is_an_error_within_a_second(
-    brokers: Brokers, issue: Issue, tmp_path: Path
-) -> None:
-    broker = await brokers.start(identity=issue(Role.BROKER))
-    assert broker.secure_url is not None
-    other = create_authority(tmp_path / "other", name="other", lifetime=timedelta(days=1))
-    issue_identity(other, tmp_path / "me", role=Role.CLIENT, lifetime=timedelta(days=1))
-    with trio.fail_after(1), pytest.raises(ConnectionLost, match="is not of this authority"):
-        async with connect(broker.secure_url, identity=tmp_path / "me"):
-            pass
 
 
 async def test_a_client_waits_for_a_broker_that_starts_later(
@@ -547,12 +389,6 @@ async def test_a_client_waits_for_a_broker_that_starts_later(
     )
 
 
-async def test_a_timeout_that_is_none() -> None:
-    with pytest.raises(ConfigError, match=r"math\.inf to wait for ever"):
-        async with connect("chordal://127.0.0.1:1", timeout=float("nan")):
-            pass
-
-
 @pytest.mark.parametrize(
     ("urls", "words"),
     [
@@ -567,13 +403,6 @@ async def test_urls_that_cannot_be_used(urls: tuple[str, ...], words: str) -> No
     with pytest.raises(ConfigError, match=words):
         async with connect(*urls):
             pass
-
-
-async def test_errors_of_the_block_come_out_as_they_are(brokers: Brokers) -> None:
-    broker = await brokers.start()
-    with pytest.raises(ZeroDivisionError):
-        async with connect(broker.url):
-            raise ZeroDivisionError
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/links.md"])

@@ -7,7 +7,7 @@ import gc
 import inspect
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,16 +30,9 @@ from ges.errors import (
 from ges.wire.operator_messages import ClientsRequest, Kick
 from overlay.errors import ConfigError
 from overlay.ids import LinkClass
-from tests.helpers.broker_thread import BrokerThread, broker_thread
+from tests.helpers.broker_thread import BrokerThread
 
 NOBODY = "chordal://127.0.0.1:1"
-
-
-@pytest.fixture
-def thread() -> Iterator[BrokerThread]:
-    """Brokers, in a thread of their own."""
-    with broker_thread() as started:
-        yield started
 
 
 def test_it_asks_as_an_operator(thread: BrokerThread) -> None:
@@ -75,18 +68,6 @@ def test_the_names_and_arguments_are_those_of_the_client_under_trio() -> None:
         )
 
 
-def test_the_documented_example(thread: BrokerThread) -> None:
-    broker = thread.start()
-    with connect(broker.url) as client, client.subscribe("sensors/#") as events:
-        events.active.wait(10)
-        client.publish("sensors/7", b"21.5")
-        for event in events:
-            assert (event.topic, event.payload) == ("sensors/7", b"21.5")
-            break
-        assert client.status().uid == broker.node.peer.uid
-    assert threads() == []
-
-
 def test_what_arrived_can_be_read_and_then_it_ends(thread: BrokerThread) -> None:
     broker = thread.start()
     with connect(broker.url) as client:
@@ -105,21 +86,6 @@ def test_what_arrived_can_be_read_and_then_it_ends(thread: BrokerThread) -> None
                 events.batch(0.01)
         assert events.get(10) is None
         assert events.batch() == list(events) == []
-
-
-def test_a_killed_broker_costs_no_event(thread: BrokerThread) -> None:
-    a, b = thread.ring_of(2)
-    told: list[Gap] = []
-    with connect(a.url, on_gap=told.append) as client, client.subscribe("x") as events:
-        events.active.wait(10)
-        for number in range(200):
-            client.publish("x", b"%d" % number)
-            if number == 100:
-                thread.kill(a)
-        got = [events.get(20) for _ in range(200)]
-        assert [each.payload for each in got if each] == [b"%d" % n for n in range(200)]
-        assert client.broker_url == b.url
-        assert client.gaps == told != []
 
 
 def test_it_works_beside_a_running_event_loop(thread: BrokerThread) -> None:

@@ -41,9 +41,3 @@ def test_no_way_leads_to_a_cluster_that_has_died_and_is_still_stated(broker: str
 def test_a_way_that_others_confirm_is_taken() -> None:
     left = network([pair for pair in LINKS if pair != ("0.0.0.0", DEAD)])
     assert third() in reached(left, "0.0.0.0")
-
-
-def test_a_source_that_believes_everything_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.ges.gateways.networks.believed", lambda edges, *more: edges)
-    left = network([pair for pair in LINKS if DEAD not in pair], DEAD)
-    assert third() in reached(left, "0.0.0.0")

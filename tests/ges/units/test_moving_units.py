@@ -19,7 +19,6 @@ from ring.facts import Rejoining
 from ring.joining.guide import Aim, Guide, Lead, Way
 from ring.wire.messages import Wish
 from sims.experiments.unit_joins import joining
-from sims.world.world import CrashMode
 from tests.helpers.moving_units import MovingUnits
 from tests.helpers.units_ring import UnitsRing
 
@@ -286,28 +285,14 @@ def play(seed: int, steps: int) -> MovingUnits:
     """Let units join others while brokers come, die and are cut off, in any order."""
     rng = random.Random(seed)
     ring = MovingUnits(seed % 3, each=2)
-    is_apart = False
-    for _ in range(steps):
-        verb = rng.choice(("unit", "unit", "kill", "restart", "join", "part", "heal"))
-        alive = ring.alive
-        if verb == "unit":
-            begin_any(ring, rng)
-        elif verb == "kill" and len(alive) > 5:
-            ring.crash(rng.choice(alive), CrashMode.KILL)
-        elif verb == "restart" and not is_apart and len(alive) < len(ring.nodes):
-            ring.restart(rng.choice([uid for uid in ring.nodes if uid not in alive]), alive)
-        elif verb == "join" and not is_apart and len(alive) < 14:
+
+    def join(alive: list[str]) -> None:
+        if len(alive) < 14:
             ring.start_in(rng.choice(("eu/fra/a", "us/nyc/x", "us/rom/x", "", "eu")))
-        elif verb == "part" and len(alive) > 3 and not is_apart:
-            at = rng.randrange(1, len(alive))
-            ring.part([alive[at:], alive[:at]])
-            is_apart = True
-        elif verb == "heal":
-            ring.heal()
-            is_apart = False
-        ring.run(rng.choice((0.05, 0.5, 1.2, 3.0, 20.0)))
-    ring.heal()
-    ring.rest(200)
+
+    own = {"unit": lambda alive: begin_any(ring, rng), "join": join}
+    verbs = ("unit", "unit", "kill", "restart", "join", "part", "heal")
+    ring.play(rng, steps, verbs, own, least=5, pauses=(0.05, 0.5, 1.2, 3.0, 20.0))
     return ring
 
 

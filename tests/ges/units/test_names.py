@@ -152,20 +152,6 @@ def test_small_named_units_are_not_folded_while_they_have_members_and_are_gone_a
     assert [row.name for row in table.rows] == [""]
 
 
-@pytest.mark.parametrize("delay", [0.02, 0.2, 0.6, 1.0, 2.0, 4.0])
-def test_the_steward_of_all_dies_while_units_are_made(delay: float) -> None:
-    ring = NamedRing(seed=3)
-    first = ring.found()
-    for _ in range(3):
-        ring.join([first])
-    for name in "abcd":
-        ring.start_in(f"eu/fra/{name}", ring.alive[1:])
-    ring.run(delay)
-    ring.crash(ring.in_order[0], KILL)
-    ring.rest(200)
-    ring.agree(SETTLED_S)
-
-
 def test_brokers_of_a_ring_whose_names_do_not_count_move() -> None:
     """Two rings meet: the table of one counts, and it has no names."""
     ring = NamedRing()
@@ -209,29 +195,14 @@ def play(seed: int, steps: int) -> NamedRing:
     ring.unit = rng.choice(wishes)
     ring.found()
     ring.unit = ""
-    is_apart = False
-    for _ in range(steps):
-        verb, alive = rng.choice(("join", "join", "kill", "restart", "part", "heal")), ring.alive
-        if verb == "join" and not is_apart and len(alive) < 18:
-            for _ in range(rng.randint(1, 4)):
-                unit = rng.choice(wishes)
-                if sum(ring.wanted[uid] == unit for uid in alive) < 5:
-                    ring.start_in(unit)
-                    alive = ring.alive
-        elif verb == "kill" and len(alive) > 4:
-            ring.crash(rng.choice(alive), KILL)
-        elif verb == "restart" and not is_apart and len(alive) < len(ring.nodes):
-            ring.restart(rng.choice([uid for uid in ring.nodes if uid not in alive]), alive)
-        elif verb == "part" and len(alive) > 3 and not is_apart:
-            at = rng.randrange(1, len(alive))
-            ring.part([alive[at:], alive[:at]])
-            is_apart = True
-        elif verb == "heal":
-            ring.heal()
-            is_apart = False
-        ring.run(rng.choice((0.0, 0.05, 0.5, 3.0, 30.0)))
-    ring.heal()
-    ring.rest(200)
+
+    def join(alive: list[str]) -> None:
+        for _ in range(rng.randint(1, 4) if len(alive) < 18 else 0):
+            unit = rng.choice(wishes)
+            if sum(ring.wanted[uid] == unit for uid in ring.alive) < 5:
+                ring.start_in(unit)
+
+    ring.play(rng, steps, ("join", "join", "kill", "restart", "part", "heal"), {"join": join})
     return ring
 
 

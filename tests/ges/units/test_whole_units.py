@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 
-from ges.telling.arcs import Arc
 from ges.units.facts import LimitDiffers, TookOffice
 from ges.units.planner import UnitsConfig
 from ges.wire.telling_messages import TELLING_MESSAGES, Held, Kind, Letter, Told
@@ -31,29 +30,13 @@ def play(seed: int, steps: int) -> UnitsRing:
     rng = random.Random(seed)
     ring = UnitsRing(seed, units=FOUR)
     ring.found()
-    is_apart = False
-    for _ in range(rng.randint(4, steps)):
-        verb, alive = rng.choice(VERBS), ring.alive
-        one = rng.choice(alive)
-        if verb == "join" and not is_apart and len(alive) < 21:
+
+    def join(alive: list[str]) -> None:
+        if len(alive) < 21:
             for _ in range(rng.randint(1, 4)):
                 ring.start(alive)
-        elif verb == "restart" and not is_apart and len(alive) < len(ring.nodes):
-            ring.restart(rng.choice([uid for uid in ring.nodes if uid not in alive]), alive)
-        elif verb == "leave" and len(alive) > 4:
-            ring.leave(one)
-        elif verb in ("kill", "power") and len(alive) > 4:
-            ring.crash(one, CrashMode(verb))
-        elif verb == "part" and len(alive) > 3 and not is_apart:
-            at = rng.randrange(1, len(alive))
-            ring.part([alive[at:], alive[:at]])
-            is_apart = True
-        elif verb == "heal":
-            ring.heal()
-            is_apart = False
-        ring.run(rng.choice((0.0, 0.05, 0.5, 3.0, 30.0)))
-    ring.heal()
-    ring.rest(200)
+
+    ring.play(rng, rng.randint(4, steps), VERBS, {"join": join})
     return ring
 
 
@@ -91,14 +74,6 @@ def sizes(ring: UnitsRing) -> list[int]:
     """Return how many members the clusters have."""
     clusters = [address.rpartition(".")[0] for address in ring.addresses().values()]
     return sorted(clusters.count(each) for each in set(clusters))
-
-
-@pytest.mark.parametrize("pause", [0.1, 1.5])
-def test_nine_brokers_with_a_limit_of_three_are_three_clusters_of_three(pause: float) -> None:
-    ring = grown(9, UnitsConfig(limit=3), pause=pause)
-    ring.run(20)
-    ring.agree()
-    assert sizes(ring) == [3, 3, 3]
 
 
 @pytest.mark.parametrize(
@@ -181,21 +156,6 @@ def test_neighbours_that_have_become_small_are_folded_after_a_pause() -> None:
     assert sizes(ring) == [2]
     ring.run(80)
     assert all(ring.brokers[uid].units.is_for_all for uid in ring.alive), "events name brokers"
-
-
-def test_an_arc_without_brokers_becomes_a_part_of_the_one_on_its_left() -> None:
-    ring = grown(9, FOUR, seed=3)
-    first = ring.brokers[ring.in_order[0]].units
-    arcs = [row.lo for row in first.tables[1].rows]
-    empty = Arc(arcs[1], arcs[2])
-    for uid in list(ring.alive):
-        member = ring.nodes[uid].member
-        if member is not None and empty.holds(member.ring_id):
-            ring.crash(uid, KILL)
-    ring.rest()
-    ring.run(60)
-    ring.agree(AGREED_S)
-    assert [row.lo for row in first.tables[1].rows] == [arcs[0], arcs[2]]
 
 
 # Stewards
@@ -301,22 +261,6 @@ def test_a_change_in_one_context_sends_nothing_to_another() -> None:
 
 
 # Rings that meet
-
-
-@pytest.mark.parametrize(
-    ("some", "others"),
-    [
-        (4, 9),
-        pytest.param(7, 12, marks=pytest.mark.soak),
-        pytest.param(12, 7, marks=pytest.mark.soak),
-    ],
-)
-def test_two_rings_of_several_clusters_become_one(some: int, others: int) -> None:
-    """H07, small: the table of one of the two counts, and all others ask for slots."""
-    ring = UnitsRing(some, units=FOUR)
-    ring.meet(some, others, 0.2)
-    ring.rest(200)
-    ring.agree(30)
 
 
 def test_a_broker_with_another_limit_goes_by_that_of_the_overlay_and_says_so_once() -> None:

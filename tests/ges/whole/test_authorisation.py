@@ -14,9 +14,9 @@ from benchmarks.stage.brokers import Brokers
 from benchmarks.stage.greetings import client_hello, prove_token
 from benchmarks.stage.waiting import until
 from ges.access.token_file import issue_token, revoke_token
-from ges.broker import Broker, BrokerConfig
+from ges.broker import Broker
 from ges.client import connect
-from ges.errors import AccessError, ConnectionLost, PublishRefused, SubscribeRefused, TokenError
+from ges.errors import ConnectionLost, PublishRefused, SubscribeRefused
 from overlay.address import parse_url
 from overlay.errors import ConfigError
 from overlay.links.first_message import read_greeting
@@ -58,17 +58,6 @@ def access(tmp_path: Path) -> Path:
 @pytest.fixture
 async def broker(brokers: Brokers, access: Path, book: Path, token: str) -> Broker:
     return await brokers.start(access=access, tokens=book)
-
-
-async def test_rules_let_pass_what_they_allow(broker: Broker, token: str) -> None:
-    async with (
-        connect(broker.url, token=token) as publisher,
-        connect(broker.url) as subscriber,
-        subscriber.subscribe("sensors/line-1/+") as events,
-    ):
-        await publisher.publish("sensors/line-1/7", b"21.5", confirm=True)
-        with trio.fail_after(DEADLINE_SECONDS):
-            assert (await anext(events)).payload == b"21.5"
 
 
 async def test_what_is_denied_is_an_error_that_names_topic_subject_and_rule(
@@ -126,15 +115,6 @@ async def test_a_certificate_proves_a_uid(brokers: Brokers, access: Path, issue:
             await nobody.publish(f"{uid}/a", confirm=True)
 
 
-async def test_without_rules_everything_is_allowed(
-    brokers: Brokers, book: Path, token: str
-) -> None:
-    broker = await brokers.start(tokens=book)
-    for own in (token, None):
-        async with connect(broker.url, token=own) as client, client.subscribe("#"):
-            await client.publish("anything", confirm=True)
-
-
 # Tokens
 
 
@@ -159,24 +139,6 @@ async def test_a_wrong_token_is_refused_at_once(broker: Broker, book: Path, tmp_
                 pass
     assert broker.driver.counters["clients_not_authenticated"] == 2
     assert broker.clients.size == 0
-
-
-async def test_tokens_issued_and_revoked_take_effect_on_a_running_broker(
-    broker: Broker, book: Path, token: str
-) -> None:
-    second = issue_token(book, "line-2", int(time.time()), None)
-    with trio.fail_after(DEADLINE_SECONDS):
-        while True:
-            try:
-                async with connect(broker.url, token=second, timeout=1):
-                    break
-            except ConnectionLost:
-                continue
-    with pytest.raises(ConnectionLost, match="not known"):
-        await stay(broker, token, lambda: revoke_token(book, "line-1"))
-    assert broker.driver.counters["clients_token_ended"] == 1
-    async with connect(broker.url, token=second):
-        pass
 
 
 async def test_who_is_being_cut_off_may_do_nothing_more(
@@ -224,20 +186,6 @@ async def test_a_name_that_turns_out_to_be_another_host_gets_no_token(
     assert broker.driver.counters["clients_not_authenticated"] == 0, "it was not sent"
 
 
-@pytest.mark.parametrize(("with_token", "tried"), [(True, 2), (False, 3)])
-async def test_with_a_token_no_plain_broker_on_another_host_is_tried(
-    broker: Broker, token: str, *, with_token: bool, tried: int
-) -> None:
-    async with connect(broker.url, token=token if with_token else None) as client:
-        own = parse_url(broker.url)
-        learnt = ("chordal://192.0.2.1:9470", "chordal://127.0.0.1:9")
-        client._attachment.state._learn_alternates(learnt)
-        choices = client._attachment.state.choices()
-        assert choices[0] == own
-        assert len(choices) == tried
-        assert with_token != any(choice.host == "192.0.2.1" for choice in choices)
-
-
 async def test_a_broker_refuses_a_token_that_came_in_the_clear(
     broker: Broker, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,10 +223,6 @@ def rewrite(access: Path, old: str, new: str) -> None:
     access.write_text(RULES.replace(old, new))
 
 
-def put(access: Path, text: str) -> None:
-    access.write_text(text)
-
-
 def place(access: Path, network: str) -> None:
     access.write_text(f"brokers = ['{network}']\n{RULES}")
 
@@ -300,28 +244,6 @@ async def test_new_rules_apply_to_those_attached(broker: Broker, access: Path, t
         with trio.fail_after(DEADLINE_SECONDS), pytest.raises(SubscribeRefused, match="denied"):
             await anext(events)
         assert broker.stack.deliveries.subscriptions == 0
-
-
-@pytest.mark.parametrize(
-    ("new", "why"),
-    [
-        ("[[allow]]\nsubjekt = 'anyone'", "unknown key 'subjekt'"),
-        ("x = " + "[" * 50_000, "too deep to be read"),
-    ],
-    ids=["unknown key", "deep"],
-)
-async def test_wrong_new_rules_leave_the_old_in_force(
-    broker: Broker, access: Path, token: str, new: str, why: str
-) -> None:
-    put(access, new)
-    with structlog.testing.capture_logs() as lines:
-        await broker.reload()
-    (line,) = [line for line in lines if line["log_level"] == "error"]
-    assert why in line["why"]
-    async with connect(broker.url, token=token) as client:
-        await client.publish("sensors/line-1/1", confirm=True)
-        with pytest.raises(PublishRefused):
-            await client.publish("sensors/line-2/1", confirm=True)
 
 
 async def test_a_subscription_that_the_next_broker_denies_ends_with_an_error(
@@ -355,21 +277,3 @@ async def test_only_brokers_at_the_addresses_named_may_link(brokers: Brokers, ac
         place(access, "127.0.0.0/8")
         await closed.reload()
     assert len({uid for uid, _ in closed.driver.links}) == 1, "it went on trying"
-
-
-@pytest.mark.parametrize(
-    ("settings", "error", "words"),
-    [
-        ({"access": "missing"}, AccessError, "missing: No such file"),
-        ({"access": "wrong"}, AccessError, "wrong: no TOML"),
-        ({"tokens": "missing"}, TokenError, "missing: No such file"),
-        ({"tokens": "wrong"}, TokenError, "wrong: no book of tokens"),
-    ],
-)
-async def test_a_wrong_file_does_not_start_the_broker(
-    tmp_path: Path, settings: dict[str, str], error: type[ConfigError], words: str
-) -> None:
-    (tmp_path / "wrong").write_text("[[[")
-    (tmp_path / "wrong").chmod(0o600)
-    with pytest.raises(error, match=words):
-        Broker(BrokerConfig(port=0, **{key: tmp_path / name for key, name in settings.items()}))  # type: ignore[arg-type]

@@ -91,62 +91,6 @@ class Traffic:
         assert all(mine == expected for mine in self.got)
 
 
-async def test_links_that_are_cut_one_after_the_other(
-    autojump_clock: MockClock, weather: Weather, brokers: Brokers
-) -> None:
-    ring = await brokers.ring_of(5)
-    rng = random.Random(1)
-    await Traffic().flow(ring, ring[:2], 600, lambda: cut_links(rng.choice(ring)))
-    assert sum(b.driver.counters["events_sent_again"] for b in ring) > 0
-    assert [b.driver.counters["events_unacknowledged_dropped"] for b in ring] == [0] * 5
-    assert [b.stack.ordering.lost for b in ring] == [0] * 5
-
-
-async def test_all_links_are_cut_at_the_same_moment(
-    autojump_clock: MockClock, weather: Weather, brokers: Brokers
-) -> None:
-    ring = await brokers.ring_of(3)
-    incarnations = [b.node.peer.incarnation for b in ring]
-
-    def harm() -> None:
-        for broker in ring:
-            cut_links(broker)
-
-    await Traffic().flow(ring, ring, 500, harm)
-    assert [b.node.peer.incarnation for b in ring] == incarnations, "nobody was held for dead"
-    assert [b.stack.ordering.lost for b in ring] == [0] * 3
-
-
-async def test_two_brokers_whose_only_link_is_cut(
-    autojump_clock: MockClock, weather: Weather, brokers: Brokers
-) -> None:
-    a, b = await brokers.ring_of(2)
-    await Traffic().flow([a, b], [a, b], 600, lambda: cut_links(a))
-    assert a.driver.counters["events_sent_again"] + b.driver.counters["events_sent_again"] > 0
-    assert brokers.findings() == []
-
-
-async def test_two_brokers_between_which_nothing_gets_through_for_a_while(
-    autojump_clock: MockClock, weather: Weather, brokers: Brokers
-) -> None:
-    """Nobody is there who could say whether the link is lost or the other broker."""
-    ring = await brokers.ring_of(2)
-    incarnations = [b.node.peer.incarnation for b in ring]
-
-    async def storm() -> None:
-        await trio.sleep(0.5)
-        weather.apart.add(_ports(*ring))
-        cut_links(ring[0])
-        await trio.sleep(2)
-        weather.apart.clear()
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(storm)
-        await Traffic().flow(ring, ring, 1600, lambda: None)
-    assert [b.node.peer.incarnation for b in ring] == incarnations
-    assert brokers.findings() == []
-
-
 async def test_the_status_says_what_is_kept_for_a_lost_link(
     autojump_clock: MockClock, weather: Weather, brokers: Brokers
 ) -> None:
@@ -299,29 +243,6 @@ async def test_two_neighbours_leave_and_those_beside_them_are_far_apart(
             await trio.sleep(pause)
     assert got == [list(range(300))] * len(rest)
     assert [broker.stack.ordering.lost for broker in rest] == [0] * len(rest)
-
-
-async def test_events_a_dead_broker_has_not_taken_are_sent_on_by_others(
-    autojump_clock: MockClock, weather: Weather, brokers: Brokers
-) -> None:
-    """It stands still for good, with events in its sockets, which nobody closes."""
-    ring = await brokers.ring_of(9)
-    a, frozen = await publisher_and_server(ring)
-    rest = [broker for broker in ring if broker is not frozen]
-    done: list[bool] = []
-
-    def harm() -> None:
-        if not done:
-            done.append(True)
-            for link in frozen.driver.links.values():
-                assert isinstance(link.connection.stream, MemoryStream)
-                link.connection.stream.swallow()
-            brokers.kill(frozen)
-
-    await Traffic().flow(rest, [a], 500, harm)
-    assert [b.stack.ordering.lost for b in rest] == [0] * 8
-    assert a.driver.counters["events_sent_on"] > 0
-    assert a.driver.counters["events_unacknowledged_dropped"] == 0
 
 
 @asynccontextmanager

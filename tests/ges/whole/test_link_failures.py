@@ -146,28 +146,6 @@ async def test_neighbours_whose_link_fails_go_round_it_and_come_back(
     assert brokers.findings() == []
 
 
-async def test_neighbours_that_could_never_connect(brokers: Brokers, cuts: Cuts) -> None:
-    """In a ring of four all are neighbours; the fourth and the first cannot reach each other."""
-    first, second, third = await brokers.ring_of(3)
-    known = {port(broker) for broker in (first, second, third)}
-
-    def is_cut(caller: int, called: int) -> bool:
-        return port(first) in (caller, called) and not {caller, called} <= known
-
-    cuts.is_cut = is_cut
-    fourth = await brokers.start(seeds=(parse_url(second.url),))
-    await until(lambda: go_round(first, fourth))
-    await brokers.whole()
-    await flows_in_order_once(brokers)
-    assert go_round(first, fourth)
-    assert brokers.findings() == []
-    rulings = {broker: broker.node.ring.verdicts for broker in brokers.alive}
-    assert [(r.uid, r.verdict) for r in rulings[first]] == [(uid(fourth), Verdict.LINK_FAILED)]
-    assert [(r.uid, r.verdict) for r in rulings[fourth]] == [(uid(first), Verdict.LINK_FAILED)]
-    assert all(r.path and r.witnesses for r in (*rulings[first], *rulings[fourth]))
-    assert rulings[second] == rulings[third] == ()
-
-
 async def test_a_secure_event_goes_over_secure_links_alone(
     brokers: Brokers, cuts: Cuts, issue: Issue
 ) -> None:

@@ -9,7 +9,7 @@ import trio
 
 from benchmarks.stage.brokers import Brokers, hang
 from benchmarks.stage.waiting import until
-from ges.client import Client, Gap, Subscription, connect, keepalive, search
+from ges.client import Client, Subscription, connect, keepalive
 from ges.errors import ConnectionLost
 from ges.wire.client_messages import Alternates
 from overlay.ids import LinkClass
@@ -31,28 +31,6 @@ async def arrives(publisher: Client, subscription: Subscription, topic: str) -> 
             while (await anext(subscription)).payload != b"after":
                 pass
             nursery.cancel_scope.cancel()
-
-
-async def test_subscriptions_move_with_the_client(brokers: Brokers) -> None:
-    a, b, c = await brokers.ring_of(3)
-    told: list[Gap] = []
-    async with (
-        connect(a.url, on_gap=told.append) as client,
-        connect(c.url) as other,
-        client.subscribe("x") as x,
-        client.subscribe("y/#") as y,
-    ):
-        await other.publish("x", b"before")
-        assert (await anext(x)).payload == b"before"
-        brokers.kill(a)
-        await arrives(other, x, "x")
-        await arrives(other, y, "y/1")
-        assert client.broker_url in (b.url, c.url)
-        assert client.gaps == told
-        (gap,) = told
-        assert (gap.lost, gap.found) == (a.url, client.broker_url)
-        assert 0 <= gap.seconds < DEADLINE_SECONDS
-        await client.publish("x", b"mine", confirm=True)
 
 
 async def test_a_broker_that_is_behind_repeats_nothing(
@@ -191,20 +169,6 @@ async def test_express_events_that_were_not_confirmed_are_said_to_be_uncertain(
         assert client.broker_url == b.url
 
 
-async def test_a_broker_that_falls_silent_is_lost(
-    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(keepalive, "KEEP_ALIVE_SECONDS", 0.02)
-    monkeypatch.setattr(keepalive, "SILENCE_SECONDS", 0.2)
-    monkeypatch.setattr(search, "ATTACH_SECONDS", 0.2)
-    a, b = await brokers.ring_of(2)
-    async with connect(a.url) as client:
-        await client.status()
-        hang(a, monkeypatch)
-        await until(lambda: client.gaps, DEADLINE_SECONDS)
-        assert client.broker_url == b.url
-
-
 async def test_a_quiet_broker_that_lives_is_kept(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,19 +180,6 @@ async def test_a_quiet_broker_that_lives_is_kept(
         heard = alive.heard_at
         await until(lambda: alive.heard_at > heard + 0.4, DEADLINE_SECONDS)
         assert client.gaps == []
-
-
-async def test_without_reattachment_the_loss_is_the_end(brokers: Brokers) -> None:
-    a, _ = await brokers.ring_of(2)
-
-    async def lose_it() -> None:
-        async with connect(a.url, reattach=False) as client, client.subscribe("x") as events:
-            await client.status()
-            brokers.kill(a)
-            await anext(events)
-
-    with trio.fail_after(DEADLINE_SECONDS), pytest.raises(ConnectionLost, match=f"{a.url}: .*gone"):
-        await lose_it()
 
 
 @pytest.mark.parametrize("call", ["flush", "status", "subscribe"])
@@ -255,30 +206,3 @@ async def test_whoever_waits_for_a_broker_that_is_gone_gets_one_plain_error(
 
     with trio.fail_after(DEADLINE_SECONDS), pytest.raises(ConnectionLost):
         await wait_in_vain()
-
-
-async def test_when_all_are_gone_the_search_ends_in_time(brokers: Brokers) -> None:
-    a, b = await brokers.ring_of(2)
-
-    async def lose_all() -> None:
-        async with connect(a.url, timeout=0.3) as client, client.subscribe("x") as events:
-            await client.status()
-            brokers.kill(a)
-            brokers.kill(b)
-            await anext(events)
-
-    with trio.fail_after(DEADLINE_SECONDS), pytest.raises(ConnectionLost) as caught:
-        await lose_all()
-    assert a.url in str(caught.value)
-    assert b.url in str(caught.value)
-
-
-async def test_a_broker_that_leaves_sends_its_clients_on(brokers: Brokers) -> None:
-    a, b = await brokers.ring_of(2)
-    async with connect(a.url) as client, client.subscribe("x") as events:
-        await a.leave()
-        brokers.kill(a)
-        with trio.fail_after(DEADLINE_SECONDS):
-            await client.publish("x", b"1", confirm=True)
-            assert (await anext(events)).payload == b"1"
-        assert client.broker_url == b.url

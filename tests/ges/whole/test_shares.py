@@ -7,7 +7,7 @@ the reserve, or what is charged to a source: then the stories of the first part 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
 from unittest import mock
@@ -21,11 +21,10 @@ from ges.access.token_file import issue_token
 from ges.broker import Broker
 from ges.client import Client, connect
 from ges.delivery.first_values import KEY_BYTES, WISH_BYTES
-from ges.errors import PublishRefused, SubscribeRefused
+from ges.errors import PublishRefused
 from ges.matching.asks import ask_for
 from ges.retained.values import RetainedValues
 from ges.sessions import subscription_shares
-from ges.sessions.subscription_shares import SubscriptionShares
 from ges.wire.asked import Ask
 from ges.wire.client_messages import (
     Attached,
@@ -38,7 +37,7 @@ from ges.wire.events import pack_event
 from overlay.ids import uid_of
 from overlay.limits import Limits
 from overlay.machine import Message
-from overlay.shares import MEND, Shares
+from overlay.shares import MEND
 from overlay.wire.frames import EVENT, frame
 from tests.ges.retained.test_values import event as retained
 from tests.ges.sessions.test_clients import Raw
@@ -275,33 +274,3 @@ async def test_who_subscribes_for_all_values_many_times_and_reads_none_holds_one
             while found < 2500:
                 found += isinstance(await raw.hear(), bytes)
     await until(lambda: not first._waiting)
-
-
-# ── faults that the stories notice ────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-@pytest.mark.parametrize("fault", ["no share", "nothing charged"])
-async def test_without_shares_the_stories_fail(
-    fault: str, story: Story, brokers: Brokers, tmp_path: Path
-) -> None:
-    nothing = [
-        (RetainedValues, "charge"),
-        *((SubscriptionShares, name) for name in ("take", "free", "free_all")),
-    ]
-    with ExitStack() as stack:
-        if fault == "no share":
-            stack.enter_context(mock.patch.object(Shares, "of_one", return_value=2**60))
-        else:
-            for owner, name in nothing:
-                stack.enter_context(mock.patch.object(owner, name))
-        with pytest.raises((AssertionError, PublishRefused, SubscribeRefused)):
-            await story(brokers, tmp_path)
-
-
-async def test_without_a_reserve_that_story_fails(
-    brokers: Brokers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("overlay.shares.PARTS_RESERVED", 10**9)
-    with pytest.raises((AssertionError, pytest.fail.Exception)):
-        await takes_all_that_is_for_strangers(brokers, tmp_path)

@@ -249,11 +249,3 @@ async def test_a_flood_of_links_of_one_address_is_refused_and_brokers_from_elsew
         assert first.driver.counters["links_too_fast"] == 20
         await brokers.start(limits=limits)
         await brokers.whole()
-
-
-async def test_without_a_rate_of_links_each_of_a_flood_is_linked(brokers: Brokers) -> None:
-    """What the last test would see if nothing counted links."""
-    limits = Limits(links=40, links_of_one=10, links_per_second=0)
-    first = await brokers.start(limits=limits)
-    async with crowd(first, [false_broker(number) for number in range(30)]) as answers:
-        assert [type(answer) for answer in answers] == [Welcome] * 30

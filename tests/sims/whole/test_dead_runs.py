@@ -63,16 +63,6 @@ def test_a_longer_run_is_closed_by_searches_from_both_sides(run: int, mode: Cras
     assert cluster.told(Rejoining) == []
 
 
-@pytest.mark.parametrize("seed", range(1, 7))
-def test_no_link_to_a_broker_without_power_is_kept(seed: int) -> None:
-    """Not by those either that nobody tells, as they stood in no backup."""
-    cluster = Cluster.ring_of(14, seed)
-    dead = cluster.in_order[5]
-    cluster.crash(dead, POWER)
-    cluster.run(60)
-    assert [uid for uid in cluster.alive if dead in cluster.nodes[uid].linked] == []
-
-
 @pytest.mark.parametrize("run", [pytest.param(1, marks=pytest.mark.soak), 2])
 @pytest.mark.parametrize("mode", [KILL, POWER])
 def test_all_that_were_linked_to_the_dead_are_told(run: int, mode: CrashMode) -> None:

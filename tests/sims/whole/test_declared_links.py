@@ -14,10 +14,11 @@ from overlay.ids import LinkClass, nanos
 from overlay.trace_schema import Fate
 from overlay.wire.codec import FrameRun
 from sims.experiments.service import Service
+from sims.workloads.readers import Reader
 from sims.workloads.traffic import Flowing
 from sims.world.brokers import WholeBroker
 from sims.world.cuts import Cut
-from tests.helpers.overlays import Notes, attach
+from tests.helpers.overlays import attach
 
 NORMAL = LinkClass.NORMAL
 START_S = 0.3  #: between two brokers that start
@@ -149,7 +150,7 @@ def test_no_link_carries_events_between_a_declared_broker_and_others_unless_it_i
     service = overlay.service
     service.rest()
     service.run(12)
-    notes: dict[int, Notes] = {}
+    notes: dict[int, Reader] = {}
     for number in (1, 2, 3):
         client, notes[number] = attach(service, overlay.uid(number))
         client.subscribe("t")
@@ -159,7 +160,7 @@ def test_no_link_carries_events_between_a_declared_broker_and_others_unless_it_i
     for publisher in publishers:
         publisher.publish("t", [b"x"], NORMAL, 0)
     service.run(25)
-    assert [len(notes[number].events) for number in (1, 2, 3)] == [1, 1, 1]
+    assert [len(notes[number].payloads) for number in (1, 2, 3)] == [1, 1, 1]
     assert overlay.links == links_of([(2, 3)])
     for number, others in ((1, 2), (2, 1)):
         broker = service.brokers[overlay.uid(number)]
@@ -170,7 +171,7 @@ def test_no_link_carries_events_between_a_declared_broker_and_others_unless_it_i
 def test_events_wait_for_a_declared_link_that_is_lost_although_the_ring_goes_round_it() -> None:
     overlay = chain([True] * 5)
     service = overlay.service
-    notes: dict[int, Notes] = {}
+    notes: dict[int, Reader] = {}
     for number in (1, 5):
         client, notes[number] = attach(service, overlay.uid(number))
         client.subscribe("t")
@@ -182,8 +183,8 @@ def test_events_wait_for_a_declared_link_that_is_lost_although_the_ring_goes_rou
     for count in range(20):
         publisher.publish("t", [b"%d" % count], NORMAL, 0)
         service.run(0.2)
-    assert len(notes[1].events) == 20
-    assert len(notes[5].events) == 0, "no other link is taken"
+    assert len(notes[1].payloads) == 20
+    assert len(notes[5].payloads) == 0, "no other link is taken"
     service.heal()
     service.run(12)
     assert [int(payload) for payload in notes[5].payloads] == list(range(20))
@@ -203,7 +204,7 @@ def test_events_that_no_declared_link_leads_on_for_are_given_up_with_a_count() -
     for _ in range(7):
         publisher.publish("t", [b"x"], NORMAL, 0)
     service.run(25)
-    assert notes.events == []
+    assert notes.payloads == []
     given_up = sum(b.counters["events_without_link"] for b in service.brokers.values())
     assert given_up == 7
     assert overlay.links <= links_of([(1, 2), (2, 3), (3, 4)])
@@ -218,7 +219,7 @@ def test_nothing_is_lost_while_units_of_a_mixture_form(seed: int) -> None:
     overlay = Overlay(4, seed=seed)
     service = overlay.service
     named = {2: [1], 3: [2], 4: [3], 5: [4]}
-    notes: dict[int, Notes] = {}
+    notes: dict[int, Reader] = {}
     for number in range(1, 10):
         # The declared ones reach each other inside their unit, as its events do not leave it.
         unit = "x/y/z" if number <= 4 else ""

@@ -7,9 +7,8 @@ import random
 import pytest
 
 from overlay.rng import rng_for
-from ring.facts import DutyLost, Reincarnated
+from ring.facts import DutyLost
 from ring.wire.record_messages import Claims, Entry
-from sims.experiments.cluster import KILL
 from sims.experiments.record_rings import Filter, RecordRing
 from sims.stories import records
 
@@ -101,34 +100,6 @@ def test_a_cut_too_short_for_some_to_notice_leaves_one_owner(shape: str, seeds: 
         ring.run(rng.uniform(0.3, 6.0))
         unify(ring)
         check_one_owner(ring, keys)
-
-
-@pytest.mark.parametrize(
-    "backups", [1, *(pytest.param(backups, marks=pytest.mark.soak) for backups in (2, 4))]
-)
-@pytest.mark.parametrize("what", ["joins", "crashes", "both"])
-def test_owners_that_drifted_apart_during_the_partition_meet(what: str, backups: int) -> None:
-    """Brokers join and die on both sides: no common neighbour knows the two owners."""
-    rng = rng_for(what, backups)
-    shape = rng.choice(("half", "every other", "arc"))
-    ring = RecordRing.warm(12, backups, backups)
-    keys = ring.put_everywhere()
-    sides = split(ring, shape, rng)
-    ring.part(sides)
-    ring.run(APART_S)
-    for _ in range(4):
-        for side in sides:
-            if what != "crashes":
-                contacts = list(side)
-                for _ in range(2):
-                    side.append(ring.start_beside(contacts))
-            if what != "joins" and len(side) > 3:
-                dead = side.pop(rng.randrange(len(side)))
-                ring.crash(dead, KILL)
-        ring.run(12)
-    unify(ring)
-    assert ring.told(Reincarnated)
-    check_one_owner(ring, keys)
 
 
 def test_two_owners_far_apart_are_found_by_claims_told_to_the_home() -> None:

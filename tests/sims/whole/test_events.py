@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from overlay.ids import LinkClass
-from overlay.trace_schema import Fate, Why
+from overlay.trace_schema import Fate
 from sims.experiments.forgers import Claim, Forger
 from sims.experiments.service import Service
 from sims.stories.events import (
@@ -26,7 +26,6 @@ from sims.stories.events import (
 )
 from sims.stories.stories import Story
 from sims.workloads.traffic import Flowing
-from sims.world.world import CrashMode
 
 ROOT = Path(__file__).parent.parent.parent.parent
 STORIES = (
@@ -139,18 +138,6 @@ def test_while_nothing_fails_each_event_comes_once_to_everybody(link_class: Link
     verdict = service.finish(settle_s=1)
     assert (verdict.findings, verdict.lost) == ([], {})
     assert verdict.fates[Fate.ONCE] >= 5 * 90
-
-
-def test_who_moves_to_another_broker_misses_nothing() -> None:
-    service = Service.ring_of(4, seed=1)
-    service.subscribe_everywhere()
-    service.publish(service.uids[0], Flowing(rate=50))
-    service.run(1)
-    service.crash(service.uids[2], CrashMode.KILL)
-    service.run(3)
-    verdict = service.finish()
-    assert verdict.findings == []
-    assert set(verdict.lost) <= {Why.BROKER_DIED}
 
 
 @pytest.mark.parametrize(

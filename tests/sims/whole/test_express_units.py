@@ -8,8 +8,7 @@ from ges.units.planner import UnitsConfig
 from overlay.ids import LinkClass, nanos
 from sims.experiments.service import Service
 from sims.world.network import DISTANCES, Distances, Latency
-from tests.helpers.overlays import units_of
-from tests.sims.whole.test_secure_units import OPEN, attached
+from tests.helpers.overlays import attach, subscribed, units_of
 
 EXPRESS = LinkClass.EXPRESS
 
@@ -29,14 +28,14 @@ def test_an_express_event_between_clusters_says_whether_all_its_hops_were_expres
     clusters = units_of(service, 1)
     source = service.uids[0]
     edges = [
-        attached(service, next(u for u, c in clusters.items() if c == cluster), "t")[1]
+        subscribed(service, next(u for u, c in clusters.items() if c == cluster), "t")
         for cluster in set(clusters.values()) - {clusters[source]}
     ]
-    client, _ = attached(service, source)
+    client, _ = attach(service, source)
     service.run(2)
     for _ in range(20):
-        client.publish("t", [OPEN], EXPRESS)
+        client.publish("t", [b"x"], EXPRESS)
         service.run(0.5)
     for edge in edges:
-        assert [event.link_class for event in edge.got] == [EXPRESS] * 20
-        assert {event.express_path for event in edge.got[10:]} == {is_near}
+        assert [event.link_class for event in edge.events] == [EXPRESS] * 20
+        assert {event.express_path for event in edge.events[10:]} == {is_near}

@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from benchmarks.bars.one_death import Cost, cost_of_death
 from overlay.ids import nanos
 from ring.config import LAN
-from ring.detection.witness import WitnessTest
 from sims.world.world import CrashMode
 
 #: Chords are asked for anew four times while messages are counted, and little else is going on.
@@ -39,10 +36,3 @@ def test_those_with_no_part_in_a_death_hear_nothing_and_it_costs_no_more_in_twic
 
 def test_who_holds_a_link_to_a_silent_broker_asks_nobody_else_when_told_of_its_death() -> None:
     assert silent_death().far == ()
-
-
-def test_a_test_that_asks_those_in_between_as_well_is_noticed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(WitnessTest, "looking", property(lambda self: tuple(self.askers)))
-    assert len(silent_death().far) > 2

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from overlay.ids import Nanos, nanos
 from ring.config import WAN
-from ring.facts import Joined, JoinWaits, Rejoining
+from ring.facts import Joined, Rejoining
 from sims.experiments.cluster import KILL, POWER, Cluster
 from sims.stories.joins import second_founders
 from sims.world.cuts import OF_LINKS, Cut
@@ -30,10 +30,6 @@ def founders(cluster: Cluster) -> list[str]:
     return [uid for uid, f in cluster.told(Joined) if isinstance(f, Joined) and f.contact is None]
 
 
-def waits(cluster: Cluster, uid: str) -> list[JoinWaits]:
-    return [f for who, f in cluster.told(JoinWaits) if who == uid and isinstance(f, JoinWaits)]
-
-
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 16])
 def test_those_that_start_with_one_list_form_one_ring_within_seconds(n: int) -> None:
     for seed in range(3):
@@ -44,82 +40,6 @@ def test_those_that_start_with_one_list_form_one_ring_within_seconds(n: int) -> 
         assert len(founders(cluster)) == 1
         assert len(cluster.in_order) == n
         assert cluster.told(Rejoining) == []
-
-
-def test_those_that_start_later_join() -> None:
-    cluster = Cluster()
-    names = listed(cluster, 5)
-    for _ in names:
-        cluster.start(names)
-        cluster.run(2.5)
-    cluster.rest()
-    assert founders(cluster) == [names[0]]
-    assert len(cluster.in_order) == 5
-
-
-def test_those_that_no_list_names_join_and_found_nothing() -> None:
-    """Through the one broker that they know, they would not hear of each other."""
-    for seed in range(5):
-        cluster = Cluster(seed)
-        names = listed(cluster, 2)
-        for _ in range(12):
-            cluster.start(names)
-        assert cluster.rest() < SOON_S
-        assert founders(cluster) == [min(names)]
-        assert len(cluster.in_order) == 12
-
-
-def test_a_broker_that_is_in_no_list_waits_for_the_ring() -> None:
-    cluster = Cluster()
-    absent, late = listed(cluster, 2)
-    cluster.start([absent], uid=late)
-    cluster.run(60)
-    assert cluster.told(Joined) == []
-    cluster.start([absent], uid=absent)
-    cluster.rest()
-    assert founders(cluster) == [absent]
-
-
-def test_two_that_name_each_other_form_a_ring_of_two() -> None:
-    for seed in range(5):
-        cluster = Cluster(seed)
-        one, other = listed(cluster, 2)
-        cluster.start([other], uid=one)
-        cluster.run(0.7 * seed)
-        cluster.start([one], uid=other)
-        assert cluster.rest() < 2 * SOON_S
-        assert len(founders(cluster)) == 1
-
-
-@pytest.mark.parametrize("mode", [KILL, POWER])
-def test_a_first_broker_that_comes_back_founds_nothing(mode: CrashMode) -> None:
-    cluster = Cluster()
-    names = listed(cluster, 3)
-    for _ in names:
-        cluster.start(names)
-    cluster.rest()
-    [founder] = founders(cluster)
-    for pause in (0.1, 1.0, 10.0):
-        cluster.crash(founder, mode)
-        cluster.run(pause)
-        cluster.restart(founder, names)
-        cluster.rest()
-        assert founders(cluster) == [founder]
-        assert len(cluster.in_order) == 3
-
-
-@pytest.mark.parametrize("mode", [KILL, POWER])
-def test_where_the_one_whose_turn_it_is_dies_the_next_founds(mode: CrashMode) -> None:
-    cluster = Cluster()
-    names = listed(cluster, 4)
-    for _ in names:
-        cluster.start(names)
-    cluster.run(0.2)
-    assert founders(cluster) == []
-    cluster.crash(min(names), mode)
-    cluster.run(0.0 if mode is KILL else 6.0)
-    cluster.rest(30.0)
-    assert founders(cluster) == [sorted(names)[1]]
 
 
 def test_bootstrap_waits_for_so_many() -> None:
@@ -133,39 +53,6 @@ def test_bootstrap_waits_for_so_many() -> None:
     cluster.rest()
     assert len(founders(cluster)) == 1
     assert len(cluster.in_order) == 3
-
-
-def test_who_waits_says_every_few_seconds_what_each_seed_has_answered() -> None:
-    cluster = Cluster()
-    names = listed(cluster, 3)
-    uid = cluster.start(names, bootstrap=3)
-    other = cluster.start(names, bootstrap=3)
-    cluster.run(10.5)
-    said = waits(cluster, uid)
-    assert len(said) == 3
-    answers = dict(said[-1].answers)
-    first, second, third = cluster.urls(names)
-    assert answers[first] == "this broker"
-    assert answers[third] == "unreachable"
-    expected = "will found the ring" if other < uid else "waits for this one to found a ring"
-    assert answers[second] == expected
-
-
-@pytest.mark.parametrize("share", [1, 3])
-def test_rings_that_a_cut_has_parted_at_the_start_merge_when_it_heals(share: int) -> None:
-    """They have no places in common, so nobody has to join anew."""
-    for seed in range(3):
-        cluster = Cluster(seed)
-        names = listed(cluster, 6)
-        cluster.part([names[:share], names[share:]])
-        for _ in names:
-            cluster.start(names)
-        cluster.run(20)
-        assert len(founders(cluster)) == 2
-        cluster.heal()
-        cluster.rest(LIMIT_S if share > 1 else 50)
-        assert len(cluster.in_order) == 6
-        assert cluster.told(Rejoining) == []
 
 
 def test_one_that_founded_because_of_a_short_cut_soon_meets_the_others() -> None:

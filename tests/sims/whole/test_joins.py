@@ -11,7 +11,7 @@ from overlay.ids import NANOS_PER_SECOND
 from ring import geometry
 from ring.config import LAN
 from ring.facts import Joined, JoinRejected
-from ring.geometry import FIRST_ID, SECOND_ID, gap
+from ring.geometry import gap
 from sims.experiments.cluster import KILL, POWER, Cluster
 
 
@@ -23,18 +23,17 @@ def ids_of(cluster: Cluster) -> list[int]:
 # Small rings
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
-def test_small_rings_are_exact(n: int) -> None:
+@pytest.mark.parametrize("n", range(1, 9))
+def test_a_ring_of_few_has_exact_pointers(n: int) -> None:
     cluster = Cluster.ring_of(n)
     assert cluster.findings() == []
-    ids = ids_of(cluster)
-    assert len(ids) == n
-    assert ids[:1] == [FIRST_ID]
-    if n > 1:
-        assert SECOND_ID in ids
-    for uid in cluster.alive:
+    order = cluster.in_order
+    assert len(order) == n
+    for at, uid in enumerate(order):
         node = cluster.nodes[uid]
-        assert len(node.left) == len(node.right) == min(2, n - 1)
+        reach = min(2, n - 1)
+        assert [m.uid for m in node.right] == [order[(at + k) % n] for k in range(1, reach + 1)]
+        assert [m.uid for m in node.left] == [order[at - k] for k in range(1, reach + 1)]
 
 
 def test_a_ring_shrinks_to_one_and_grows_back() -> None:

@@ -11,7 +11,6 @@ from overlay.rng import rng_for
 from overlay.trace_schema import Fate
 from sims.experiments.service import Service
 from sims.workloads.traffic import Flowing
-from sims.world.world import CrashMode
 from tests.helpers.overlays import units_of
 
 NINE = pytest.mark.formed(Service.of_clusters, 9, 3)
@@ -51,20 +50,6 @@ def test_an_event_goes_to_the_clusters_that_want_it_and_no_others(
     assert len(got) <= 4, "the way there; all others are spared"
 
 
-@NINE
-def test_a_subscription_is_active_when_all_clusters_know_of_it(service: Service) -> None:
-    clusters = units_of(service, 1)
-    source = service.uids[0]
-    others = [uid for uid in service.uids if clusters[uid] != clusters[source]]
-    service.publish(source, Flowing(rate=200))
-    service.run(1)
-    for uid in others * 2:
-        service.subscribe(uid)
-        service.run(0.3)
-    service.run(1)
-    assert service.finish().findings == [], "what is published once it is active comes"
-
-
 @pytest.mark.parametrize(
     "link_class",
     [
@@ -83,39 +68,6 @@ def test_events_of_all_classes_cross_clusters(service: Service, link_class: Link
     verdict = service.finish(settle_s=1)
     assert (verdict.findings, verdict.lost) == ([], {})
     assert verdict.fates[Fate.ONCE] >= 9 * 50
-
-
-def flowing(n: int, limit: int, seed: int) -> Service:
-    service = Service.of_clusters(n, limit, seed)
-    service.subscribe_everywhere()
-    for uid in rng_for(seed, "levels").sample(service.alive, 3):
-        service.publish(uid, Flowing(rate=30))
-    service.run(2)
-    return service
-
-
-@pytest.mark.parametrize("seed", [1, *(pytest.param(s, marks=pytest.mark.soak) for s in (2, 4, 5))])
-def test_nothing_is_lost_while_brokers_of_several_clusters_die(seed: int) -> None:
-    service = flowing(12, 8, seed)
-    rng = rng_for(seed, "levels", "deaths")
-    for _ in range(4):
-        service.crash(rng.choice(service.alive), CrashMode.KILL)
-        service.run(rng.uniform(1, 5))
-    service.run(6)
-    verdict = service.finish(settle_s=5)
-    assert verdict.findings == []
-
-
-@pytest.mark.parametrize("seed", [1, *(pytest.param(s, marks=pytest.mark.soak) for s in (2, 3, 4))])
-def test_nothing_is_lost_while_clusters_are_split(seed: int) -> None:
-    service = flowing(6, 8, seed)
-    for _ in range(6):
-        service.start(rng_for(seed, len(service.brokers)).sample(service.alive, 2))
-        service.run(1)
-    service.run(12)
-    assert len(set(units_of(service, 1).values())) >= 2
-    verdict = service.finish(settle_s=3)
-    assert (verdict.findings, verdict.lost) == ([], {})
 
 
 def test_events_go_to_all_while_brokers_anywhere_wait_for_slots() -> None:

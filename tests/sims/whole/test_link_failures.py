@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise, product
+from itertools import pairwise
 
 import pytest
 
@@ -13,25 +13,21 @@ from ring.config import LAN
 from ring.facts import (
     ChordLost,
     Confirmed,
-    Detoured,
-    DetourEnded,
     LinkFailed,
     NeighboursChanged,
     Rejoining,
 )
 from ring.wire.messages import Relay
 from sims.experiments.cluster import KILL, POWER, Cluster
-from sims.stories import links
-from sims.world.cuts import Cut
+from sims.world.cuts import OF_LINKS, Cut
 from sims.world.world import CrashMode
 
-SILENT, BROKEN = Cut.SILENT, Cut.BROKEN
 SILENCE_S = LAN.silence_ns / 1e9
 MINUTES_S = 180.0
 #: A direct link is tried again that often at the least, and takes a time-out to fail.
 BACK_S = 1.5 * LAN.retry_max_ns / 1e9 + 2.5
 
-MODES = pytest.mark.parametrize("mode", [SILENT, BROKEN])
+MODES = pytest.mark.parametrize("mode", OF_LINKS)
 STEPS = pytest.mark.parametrize("step", [1, 2], ids=["neighbour", "second neighbour"])
 
 
@@ -65,33 +61,6 @@ def unharmed(cluster: Cluster) -> bool:
 
 
 # Ring links
-
-
-@MODES
-@pytest.mark.parametrize(
-    ("step", "n", "seed"),
-    [
-        (1, 4, 1),
-        (2, 5, 1),
-        (1, 12, 1),
-        *(
-            pytest.param(step, n, seed, marks=pytest.mark.soak)
-            for step, n, seed in product((1, 2), (4, 5, 12), (1, 2))
-            if (step, n, seed) not in ((1, 4, 1), (2, 5, 1), (1, 12, 1))
-        ),
-    ],
-)
-def test_a_ring_whose_link_is_down_for_minutes_is_whole_all_along(
-    n: int, step: int, mode: Cut, seed: int
-) -> None:
-    cluster = Cluster.ring_of(n, seed)
-    a, b = beside(cluster, step)
-    cluster.cut(a, b, mode)
-    for _ in range(int(MINUTES_S)):
-        cluster.run(1.0)
-        assert unharmed(cluster)
-    assert (b in cluster.nodes[a].detours, a in cluster.nodes[b].detours) == (True, True)
-    assert cluster.nodes[a].suspects == cluster.nodes[b].suspects == ()
 
 
 @MODES
@@ -131,45 +100,6 @@ def test_what_they_say_goes_through_the_neighbours_neighbour() -> None:
     assert {*ways} == {(a, b), (b, a)}
     assert len(ways) >= beats - 1, "heartbeats go at least one way"
     assert {len(relay.path) for _, relay in seen} == {3}
-
-
-@MODES
-@STEPS
-def test_the_link_takes_over_again_when_it_is_back(mode: Cut, step: int) -> None:
-    cluster = Cluster.ring_of(12)
-    a, b = beside(cluster, step)
-    cluster.cut(a, b, mode)
-    cluster.run(MINUTES_S)
-    cluster.mend(a, b)
-    cluster.run(BACK_S)
-    assert cluster.nodes[a].detours == cluster.nodes[b].detours == {}
-    ends = {
-        uid for uid, f in cluster.told(DetourEnded) if isinstance(f, DetourEnded) and f.restored
-    }
-    assert ends == {a, b}
-    assert cluster.nodes[a].verdicts[-1].restored_ns is not None
-    seen = relays(cluster)
-    cluster.run(MINUTES_S)
-    assert seen == []
-    assert unharmed(cluster)
-
-
-@pytest.mark.parametrize("crash", [KILL, POWER])
-@STEPS
-@pytest.mark.parametrize(
-    "seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (2, 3))]
-)
-def test_a_death_behind_a_failed_link_is_noticed(step: int, crash: CrashMode, seed: int) -> None:
-    cluster = Cluster.ring_of(12, seed)
-    a, b = beside(cluster, step)
-    cluster.cut(a, b)
-    cluster.run(MINUTES_S)
-    cluster.crash(b, crash)
-    cluster.run(SILENCE_S + 4 * LAN.test_ns / 1e9)
-    assert cluster.findings() == []
-    dead = {f.subject.uid for _, f in cluster.told(Confirmed) if isinstance(f, Confirmed)}
-    assert dead == {b}
-    assert cluster.nodes[a].detours == {}
 
 
 @pytest.mark.parametrize("crash", [KILL, POWER])
@@ -227,19 +157,6 @@ def test_pairs_that_can_never_reach_each_other_form_a_whole_ring(seed: int) -> N
     assert unharmed(cluster)
 
 
-def test_several_links_of_one_broker_may_fail_at_once() -> None:
-    """All but one of its four: the last one carries what goes to the others."""
-    cluster = Cluster.ring_of(12)
-    order = cluster.in_order
-    here = order[5]
-    for other in (order[3], order[4], order[7]):
-        cluster.cut(here, other)
-    cluster.run(MINUTES_S)
-    assert cluster.findings() == []
-    dead = {f.subject.uid for _, f in cluster.told(Confirmed) if isinstance(f, Confirmed)}
-    assert dead == set()
-
-
 # Links that flap
 
 
@@ -248,7 +165,7 @@ def test_a_link_that_flaps_is_used_again_after_pauses_that_grow() -> None:
     a, b = beside(cluster)
     pauses = []
     for _ in range(6):
-        cluster.cut(a, b, BROKEN)
+        cluster.cut(a, b, Cut.BROKEN)
         cluster.run(1.0)
         assert b in cluster.nodes[a].detours
         cluster.mend(a, b)
@@ -262,24 +179,6 @@ def test_a_link_that_flaps_is_used_again_after_pauses_that_grow() -> None:
     assert max(pauses[:2]) < BACK_S
     grown = pauses[2:]
     assert all(later > 1.5 * earlier for earlier, later in pairwise(grown))
-
-
-def test_a_link_that_held_for_long_is_forgiven() -> None:
-    assert links.forgiven(1) == []
-
-
-def test_flapping_costs_few_changes() -> None:
-    """A link that breaks every second for ten minutes is used a handful of times only."""
-    cluster = Cluster.ring_of(12)
-    a, b = beside(cluster)
-    for _ in range(600):
-        cluster.cut(a, b, BROKEN)
-        cluster.run(0.1)
-        cluster.mend(a, b)
-        cluster.run(0.9)
-    assert unharmed(cluster)
-    starts = [uid for uid, fact in cluster.told(Detoured) if uid == a]
-    assert 3 <= len(starts) <= 20
 
 
 # Chords

@@ -7,24 +7,9 @@ import pytest
 from overlay.machine import OpenLink, Send
 from ring.facts import JoinDelayed
 from sims.experiments.cluster import Cluster
-from sims.stories.lives import moved_lives
 from sims.world.cuts import Cut
-from tests.mutants import MUTANTS
 
 CUT_S = 3.0  #: after that time everybody holds a broker for dead that nobody could reach
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_life_that_got_another_place_is_there_soon(seed: int) -> None:
-    assert moved_lives(seed) == []
-
-
-def test_an_answer_that_goes_to_the_old_life_is_noticed() -> None:
-    [mutant] = [mutant for mutant in MUTANTS if mutant.name == "tells-the-old-life"]
-    with mutant.applied():
-        found = moved_lives(7)
-    assert "a new life found no place within a step of its join" in found
-    assert any(finding.endswith("is not on the ring") for finding in found), "after five seconds"
 
 
 @pytest.mark.parametrize("seed", [7, 9, 25])

@@ -15,14 +15,15 @@ from overlay.ids import LinkClass, Nanos
 from overlay.machine import Effect
 from ring.geometry import clockwise
 from sims.experiments.service import Service
+from sims.workloads.readers import Reader
 from sims.world.clients import SimulatedClient
 from sims.world.world import CrashMode
-from tests.helpers.overlays import Notes, attach, in_another, overlay
+from tests.helpers.overlays import attach, in_another, overlay
 
 pytestmark = pytest.mark.formed(overlay, 12, 3)
 
 
-def named(service: Service, uid: str, name: str) -> tuple[SimulatedClient, Notes]:
+def named(service: Service, uid: str, name: str) -> tuple[SimulatedClient, Reader]:
     client, notes = attach(service, uid)
     client.subscribe(name_filter(name))
     return client, notes
@@ -94,66 +95,6 @@ def test_who_publishes_to_an_unknown_name_is_told_and_nobody_gets_it(service: Se
     client.publish("t", [b"4"], options=to("ghost"))
     service.run(4)
     assert told.refused[1:] == ["no such client: ghost"], "and is no more"
-
-
-def test_who_has_moved_is_found_although_the_address_is_remembered(service: Service) -> None:
-    here = service.alive[0]
-    first = in_another(service, 2, here)
-    second = in_another(service, 1, first, within=2)
-    roamer, notes = named(service, first, "roamer")
-    client, told = attach(service, here)
-    service.run(2)
-    client.publish("t", [b"1"], options=to("roamer"))
-    service.run(1)
-    before = counted(service)["named_events_misled"]
-    roamer.move(service.brokers[second].url)
-    service.run(2)
-    client.publish("t", [b"2"], options=to("roamer"))
-    client.publish("t", [b"3"], options=to("roamer"))
-    service.run(3)
-    client.publish("t", [b"4"], options=to("roamer"))
-    service.run(1)
-    assert notes.payloads == [b"1", b"2", b"3", b"4"]
-    assert counted(service)["named_events_misled"] == before + 2
-    assert told.refused == []
-
-
-def test_who_has_moved_to_the_broker_of_the_publisher_gets_what_was_sent_to_the_old_one(
-    service: Service,
-) -> None:
-    here = service.alive[0]
-    roamer, notes = named(service, in_another(service, 1, here), "homecomer")
-    client, told = attach(service, here)
-    service.run(2)
-    client.publish("t", [b"1"], options=to("homecomer"))
-    service.run(1)
-    roamer.move(service.brokers[here].url)
-    service.run(2)
-    client.publish("t", [b"2"], options=to("homecomer"))
-    service.run(3)
-    client.publish("t", [b"3"], options=to("homecomer"))
-    service.run(1)
-    assert notes.payloads == [b"1", b"2", b"3"]
-    assert told.refused == []
-
-
-def test_two_names_of_one_event_that_have_become_names_of_one_broker(service: Service) -> None:
-    """The event comes there twice, for each of the names."""
-    here = service.alive[0]
-    first = in_another(service, 2, here)
-    second = in_another(service, 1, first, within=2)
-    staying, at_once = named(service, second, "staying")
-    roamer, later = named(service, first, "joining")
-    client, _ = attach(service, here)
-    service.run(2)
-    client.publish("t", [b"1"], options=to("staying", "joining"))
-    service.run(1)
-    roamer.move(service.brokers[second].url)
-    service.run(2)
-    client.publish("t", [b"2"], options=to("staying", "joining"))
-    service.run(3)
-    assert at_once.payloads == later.payloads == [b"1", b"2"]
-    staying.unsubscribe()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from ges.routing.named_sending import NamedSending
 from ges.wire.events import Options
 from ges.wire.names import name_filter
 from overlay.ids import LinkClass
@@ -56,14 +55,3 @@ def test_nothing_is_lost_where_the_broker_of_a_name_dies_or_leaves(
     how: str, home: int, seed: int
 ) -> None:
     assert findings(how, home, seed) == []
-
-
-@pytest.mark.parametrize(
-    ("rule", "broken"),
-    [("leads_to", lambda self, holder: True), ("take_lost", lambda self, now: [])],
-)
-def test_a_source_that_does_not_follow_is_noticed(
-    monkeypatch: pytest.MonkeyPatch, rule: str, broken: object
-) -> None:
-    monkeypatch.setattr(NamedSending, rule, broken)
-    assert findings("kill", 2) != []

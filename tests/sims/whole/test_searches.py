@@ -11,8 +11,7 @@ from overlay.rng import rng_for
 from ring.config import LAN
 from ring.facts import Locate, Located
 from ring.geometry import RING_SIZE, clockwise
-from sims.experiments.cluster import KILL, POWER, Cluster
-from sims.world.world import CrashMode
+from sims.experiments.cluster import POWER, Cluster
 
 #: Brokers in the ring. The bounds that the tests check depend on it.
 SIZES = pytest.mark.parametrize("n", [32, pytest.param(64, marks=pytest.mark.soak)])
@@ -95,35 +94,3 @@ def test_who_is_not_on_the_ring_is_not_reached(n: int) -> None:
     assert not found.reached
     assert found.member is not None
     assert found.member.uid != goal
-
-
-@pytest.mark.parametrize("mode", [KILL, POWER], ids=["kill", "power"])
-@pytest.mark.parametrize("share", [pytest.param(0.1, marks=pytest.mark.soak), 0.3])
-@SIZES
-def test_the_living_are_reached_before_the_ring_is_repaired(
-    n: int, share: float, mode: CrashMode
-) -> None:
-    """Greedy queries get stuck for some pairs in a ring of which a third is dead."""
-    cluster = settled(n, 3)
-    rng = rng_for(3, "dead")
-    for uid in rng.sample(cluster.in_order, int(share * n)):
-        cluster.crash(uid, mode)
-    cluster.run(0.01)  # sockets closed, where they do; nobody is confirmed dead
-    pairs = [rng.sample(cluster.alive, 2) for _ in range(40)]
-    since = cluster.world.now
-    for start, goal in pairs:
-        cluster.world.give(start, Locate(place(cluster, goal), goal))
-    cluster.run(10)
-    found = [fact for _, fact in cluster.told(Located, since) if isinstance(fact, Located)]
-    assert len(found) == len(pairs)
-    assert all(fact.reached for fact in found)
-
-
-def test_a_search_ends_even_if_nobody_answers() -> None:
-    cluster = settled(12, 1)
-    start, goal = cluster.in_order[0], cluster.in_order[6]
-    at = place(cluster, goal)
-    for uid in cluster.in_order[1:]:
-        cluster.crash(uid, POWER)
-    found = search(cluster, start, at, goal, 10)
-    assert not found.reached

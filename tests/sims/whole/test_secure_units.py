@@ -2,98 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from ges.units.planner import UnitsConfig
-from ges.wire.delivered import Event
 from ges.wire.statement_messages import SecureHealth
 from overlay.ids import LinkClass, nanos
 from sims.experiments.service import Service
-from sims.world.clients import SimulatedClient
 from sims.world.cuts import Cut
-from sims.world.processes import Network, Process, Socket
-from tests.helpers.overlays import units_of
+from sims.world.processes import Network, Socket
+from tests.helpers.overlays import attach, subscribed, units_of
 from tests.helpers.tap import Tap
 
 SECURE = LinkClass.SECURE
 SECRET, OPEN = b"nobody-may-see-this", b"anybody-may-see-this"
-
-
-class Person:
-    """Keeps what a client is told."""
-
-    def __init__(self) -> None:
-        self.got: list[Event] = []
-        self.accepted = 0
-        self.refused: list[str] = []
-
-    def on_attached(self, broker: str) -> None:
-        """A broker has taken the client."""
-
-    def on_lost(self) -> None:
-        """The broker is lost."""
-
-    def on_subscribed(self) -> None:
-        """The subscription is served."""
-
-    def on_accepted(self, link_class: LinkClass, sequence: int) -> None:
-        """Events are taken."""
-        self.accepted = sequence
-
-    def on_refused(self, link_class: LinkClass, sequence: int, reason: str) -> None:
-        """An event is refused."""
-        self.refused.append(reason)
-
-    def on_events(self, events: list[Event]) -> None:
-        """Events have come."""
-        self.got += events
-
-
-def attached(
-    service: Service, uid: str, topic: str | None = None
-) -> tuple[SimulatedClient, Person]:
-    person = Person()
-    client = service.attach(uid, f"client {len(service.clients)}", person)
-    if topic is not None:
-        client.subscribe(topic)
-    return client, person
-
-
-class TlsCuts:
-    """Pairs of brokers between which no TLS connection is made, while plain ones are."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, service: Service) -> None:
-        self._service = service
-        self._pairs: set[frozenset[str]] = set()
-        network = service.network
-        connect = network.connect
-
-        def connect_if(
-            caller: Process,
-            url: str,
-            *,
-            secure: bool,
-            on_open: Callable[[Socket], None],
-            on_refused: Callable[[], None],
-        ) -> None:
-            target = next(b.name for b in service.brokers.values() if b.url == url)
-            if secure and frozenset((caller.name, target)) in self._pairs:
-                service.timeline.at(service.timeline.now + 1000, caller.step, on_refused)
-            else:
-                connect(caller, url, secure=secure, on_open=on_open, on_refused=on_refused)
-
-        monkeypatch.setattr(network, "connect", connect_if)
-
-    def cut(self, uid: str, others: list[str]) -> None:
-        brokers, network = self._service.brokers, self._service.network
-        for other in others:
-            self._pairs.add(frozenset((brokers[uid].name, brokers[other].name)))
-            network.harm(brokers[uid], brokers[other], Cut.CLOSED)
-
-    def mend(self) -> None:
-        self._pairs.clear()
 
 
 def healths(service: Service, level: int, node: int) -> set[SecureHealth]:
@@ -103,49 +24,6 @@ def healths(service: Service, level: int, node: int) -> set[SecureHealth]:
         statements = service.brokers[uid].node.statements
         found |= {each for each in SecureHealth if statements.in_health(each) >> node & 1}
     return found
-
-
-@pytest.mark.formed(Service.of_clusters, 9, 3, secure=True)
-def test_a_unit_whose_secure_part_is_broken_is_sent_nothing_until_it_is_whole(
-    service: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clusters = units_of(service, 1)
-    members = [uid for uid, cluster in clusters.items() if cluster == (0, 0, 1)]
-    source = next(uid for uid, cluster in clusters.items() if cluster == (0, 0, 0))
-    cuts = TlsCuts(monkeypatch, service)
-    _, edge = attached(service, members[0], "t")
-    _, elsewhere = attached(
-        service, next(u for u, c in clusters.items() if c == (0, 0, 2)), "other"
-    )
-    client, publisher = attached(service, source)
-    service.run(2)
-    assert healths(service, 1, 64 + 1) == {SecureHealth.WHOLE}
-    client.publish("t", [SECRET], SECURE)
-    service.run(1)
-    assert (publisher.refused, len(edge.got)) == ([], 1)
-
-    cuts.cut(members[0], members[1:])
-    service.run(1.5)
-    assert healths(service, 1, 64 + 1) == {SecureHealth.BROKEN}
-    client.publish("t", [SECRET], SECURE)
-    service.run(0.5)
-    told = "in unit 0.0.1 not all that want it reach each other over secure links"
-    assert [told in reason for reason in publisher.refused] == [True]
-    client.publish("other", [SECRET], SECURE)
-    service.run(0.5)
-    assert len(elsewhere.got) == 1, "what the broken unit does not want goes on"
-    client.publish("t", [SECRET], SECURE, 300_000)
-    service.run(2)
-    assert (len(publisher.refused), len(edge.got)) == (1, 1), "it is parked"
-
-    cuts.mend()
-    for _ in range(40):
-        service.run(1)
-        if len(edge.got) == 2:
-            break
-    assert len(edge.got) == 2, "it has gone as soon as the unit was whole"
-    assert healths(service, 1, 64 + 1) == {SecureHealth.WHOLE}
-    assert len(publisher.refused) == 1
 
 
 def mixed(n: int, limit: int) -> Service:
@@ -180,12 +58,12 @@ def test_no_secure_byte_on_a_plain_stream_between_clusters(monkeypatch: pytest.M
         carry(network, socket, data)
 
     monkeypatch.setattr(Network, "carry", tapped)
-    readers = [attached(service, uid, "#")[1] for uid in holders]
+    readers = [subscribed(service, uid, "#") for uid in holders]
     service.secure = False
-    open_readers = [attached(service, uid, "#")[1] for uid in service.alive]
-    open_source, _ = attached(service, service.alive[2])
+    open_readers = [subscribed(service, uid, "#") for uid in service.alive]
+    open_source, _ = attach(service, service.alive[2])
     service.secure = True
-    sources = [attached(service, uid) for uid in holders[:3]]
+    sources = [attach(service, uid) for uid in holders[:3]]
     service.run(3)
     victim = next(uid for uid in holders if uid not in holders[:3])
     near = [uid for uid in service.alive if uid != victim]
@@ -204,8 +82,8 @@ def test_no_secure_byte_on_a_plain_stream_between_clusters(monkeypatch: pytest.M
     service.run(8)
     assert plain.found == {OPEN}
     assert secured.found == {SECRET, OPEN}
-    assert sum(event.payload == SECRET for each in readers for event in each.got) > 0
-    assert {event.payload for each in open_readers for event in each.got} == {OPEN}
+    assert sum(payload == SECRET for each in readers for payload in each.payloads) > 0
+    assert {payload for each in open_readers for payload in each.payloads} == {OPEN}
 
 
 @pytest.mark.formed(Service.of_clusters, 9, 3)

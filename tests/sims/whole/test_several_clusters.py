@@ -18,6 +18,9 @@ from sims.stories.events import (
     event_topics,
 )
 from sims.stories.stories import Story
+from sims.stories.unit_links import unit_secrets
+from sims.stories.unit_promises import unit_active, unit_groups, unit_names, unit_realms
+from sims.stories.units import unit_topics
 
 STORIES = (
     event_flaps,
@@ -39,6 +42,15 @@ def _small_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("story", [event_kills, event_halves], ids=lambda story: story.__name__)
 def test_nothing_is_lost_without_a_reason(story: Story) -> None:
     assert story(2) == []
+
+
+@pytest.mark.parametrize(
+    "story",
+    [unit_realms, unit_groups, unit_names, unit_active, unit_topics, unit_secrets],
+    ids=lambda story: story.__name__,
+)
+def test_what_units_promise_to_clients_is_kept(story: Story) -> None:
+    assert story(1) == []
 
 
 @pytest.mark.soak

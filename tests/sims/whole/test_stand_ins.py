@@ -12,8 +12,9 @@ from ges.wire.event_flags import GROUPS_FLAG, TIMED_FLAGS, WAY_FLAGS
 from ges.wire.events import Options
 from overlay.ids import nanos
 from sims.experiments.service import Service
+from sims.workloads.readers import Reader
 from sims.world.world import CrashMode
-from tests.helpers.overlays import Notes, attach
+from tests.helpers.overlays import attach
 
 #: Events are plain, end, are retained, or both, by turns.
 KINDS = (None, Options(ttl_ms=60_000), Options(retain=True), Options(retain=True, ttl_ms=60_000))
@@ -52,7 +53,7 @@ def findings(victim: int) -> list[str]:
     return [*found, *filter(None, (_wrong(sent, members),))]
 
 
-def _wrong(sent: list[bytes], receivers: tuple[Notes, ...] | list[Notes]) -> str:
+def _wrong(sent: list[bytes], receivers: tuple[Reader, ...] | list[Reader]) -> str:
     """Compare what came, but for values of the past, with what is to come once to one of these."""
     came = Counter(e.payload for each in receivers for e in each.events if not e.retained)
     foreign, lost = came.keys() - set(sent), set(sent) - came.keys()

@@ -26,7 +26,7 @@ from overlay.queues.outbox import WRITE_BYTES
 from overlay.security.credentials import Credentials
 from overlay.security.identity import Role, load_identity
 from overlay.security.tls_handshake import ALPN
-from tests.ges.client.aio.conftest import Run
+from tests.ges.client.conftest import Run
 from tests.ges.conftest import Issue
 
 MEBIBYTE = bytes(2**20)
