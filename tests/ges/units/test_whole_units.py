@@ -238,7 +238,7 @@ TABLES = (Kind.MEMBERS, Kind.CLUSTERS, Kind.SUPER_CLUSTERS, Kind.SUPER_SUPER_CLU
 def test_a_change_in_one_context_sends_nothing_to_another() -> None:
     """H30: a split concerns the context of the cluster; in others nobody is told."""
     ring = grown(14, UnitsConfig(limit=3), pause=0.3)
-    ring.run(30)
+    ring.run(60)  # all have told how large their units are
     ring.agree(AGREED_S)
     assert len(ring.brokers[ring.in_order[0]].units.tables[2].rows) > 1, "there are three levels"
     units = {uid: ring.brokers[uid].units for uid in ring.alive}
