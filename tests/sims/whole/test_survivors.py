@@ -71,7 +71,12 @@ def test_survivors_miss_nothing_in_many_runs(story: Story, first: int) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize(
     ("name", "story", "seed"),
-    [("arcs-as-before", unit_survivors, 6), ("slotless-do-not-ask", unit_absences, 13)],
+    [
+        ("arcs-as-before", unit_survivors, 6),
+        ("slotless-do-not-ask", unit_absences, 13),
+        ("back-as-before", event_survivors, 187),
+        ("earlier-lives-hand-on", event_survivors, 10),
+    ],
 )
 def test_a_broken_rule_is_noticed(name: str, story: Story, seed: int) -> None:
     mutant = next(mutant for mutant in MUTANTS if mutant.name == name)
