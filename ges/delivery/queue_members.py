@@ -25,6 +25,7 @@ from overlay.ids import LinkClass
 ROOM_BYTES = 64 * 1024  #: a client has room while no more than this waits to be sent to it
 MAX_FLOWS = 1024  #: of which a member's last event is remembered
 MAX_CACHED = 4096  #: topics
+MAX_HAD = 4096  #: groups of which it is remembered that they had members here
 
 
 class Chosen(NamedTuple):
@@ -113,6 +114,7 @@ class QueueMembers:
         self._groups: dict[int, MembersHere] = {}
         self._engine: TopicFilters[int] = TopicFilters()
         self._found: dict[bytes, tuple[MembersHere, ...]] = {}
+        self._had: OrderedDict[int, None] = OrderedDict()
 
     def add(self, client: Subscriber, number: int, ask: Ask) -> None:
         """Let a subscription of a client be a member of the group that it asks for."""
@@ -122,6 +124,10 @@ class QueueMembers:
             group = self._groups[key] = MembersHere(key, ask.filter, ask.group or "", ask.realm)
             self._engine.add(ask.filter, key)
             self._found.clear()
+            self._had[key] = None
+            self._had.move_to_end(key)
+            if len(self._had) > MAX_HAD:
+                self._had.popitem(last=False)
         group.add(client, number, ask)
         self.size += 1
 
@@ -154,6 +160,10 @@ class QueueMembers:
     def get(self, key: int) -> MembersHere | None:
         """Return the members here of a group, or None."""
         return self._groups.get(key)
+
+    def has_had(self, key: int) -> bool:
+        """Say whether a group had members here, now or before."""
+        return key in self._groups or key in self._had
 
 
 def _key_of(ask: Ask) -> int:

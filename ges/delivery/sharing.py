@@ -3,7 +3,8 @@
 An event says which broker serves each group (:mod:`ges.delivery.choosing`). Where it comes to that
 broker, one member gets it (:mod:`ges.delivery.queue_members`). The last member here may have gone
 while the event was under way. Then the event is *unserved*, and is to be handed on to another
-broker of the group.
+broker of the group. But an event that is sent again to a broker where the group never had a member
+was for an earlier life of it. A member there may have had the event, so nobody else gets it.
 
 A client that gets an event for a group, and by a plain subscription as well, gets it once, with the
 numbers of both.
@@ -129,9 +130,16 @@ class Sharing:
                     left.append(at)
                 else:
                     found.setdefault(chosen.client, {}).setdefault(at, []).append(chosen.number)
+            if left and not tried and self._is_of_earlier_life(run.head, key):
+                self._counters["group_events_lost"] += len(left)
+                continue
             for begin, end in _ranges(left):
                 self.unserved.append(Unserved(run.part(begin, end), key, tried))
         return Shares(found)
+
+    def _is_of_earlier_life(self, head: Head, key: int) -> bool:
+        """Say whether events were chosen for who had this slot before, and may have served them."""
+        return (head.again or head.recalled) and not self.members.has_had(key)
 
     def take_unserved(self) -> list[Unserved]:
         """Return, once, what nobody here gets."""

@@ -159,6 +159,10 @@ class FlowOrdering:
         """Something has changed here: first events may have overtaken others."""
         self._changed_until = now + CHANGED_NS
 
+    def is_back(self, now: Nanos) -> bool:
+        """Say whether this broker was off the ring a moment ago: no event named it then."""
+        return now < self._changed_until
+
     def unsure(self) -> None:
         """This broker or its source is named otherwise now: what was sent before may be missing."""
         for state in self._flows.values():

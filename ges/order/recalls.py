@@ -4,6 +4,10 @@ An edge that doubts whether it has had all asks the broker where the events were
 (:mod:`ges.order.flow_order`), which looks into its log (:mod:`ges.order.recall`). The answers come
 as events for the asker alone; the end of the answer is a message.
 
+While a broker is off the ring, no event names it, and the log says that none was for it. So a
+broker that has just come back asks as one that waits for a slot does: it is told the topics, and
+chooses.
+
 Of the last events of a publisher no later one raises a doubt. So when a broker has died, each
 source tells all that it has sent events to of late which of them was the last one (:class:`Tails`).
 A broker that lacks it asks.
@@ -82,8 +86,8 @@ class Recalls:
         slot = self._cluster.slot
         for source, ranges in self.ordering.take_questions(now):
             uid = self._cluster.places.get(source)
-            if slot is None:
-                self._ask_without_slot(source, ranges, now, out)
+            if slot is None or self.ordering.is_back(now):
+                self._ask_by_place(source, ranges, now, out)
                 continue
             if uid is None:
                 if self._cluster.levels > 1:
@@ -147,10 +151,10 @@ class Recalls:
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
-    def _ask_without_slot(
+    def _ask_by_place(
         self, source: int, ranges: tuple[WantedRange, ...], now: Nanos, out: Outbound
     ) -> None:
-        """Ask as a broker that waits for a slot: answers are led to its place on the ring."""
+        """Ask as a broker that has no slot, or had none: answers are led to its place."""
         if self.place is None:
             return  # nobody can say: it is waited for
         query = RangeQuery(0, ranges, None, self.place)

@@ -12,7 +12,7 @@ system. So it goes as far up as nothing covers it yet, and no broker counts who 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -143,6 +143,7 @@ class StatementsPart(Part):
             return effects
         seen = (
             self._profiles.index.changes,
+            self._profiles.index.unknown,
             self._gateways.digest,
             self._units.changes,
             self._units.is_crowded,
@@ -272,8 +273,8 @@ class StatementsPart(Part):
             members = self._units.members
             index = self._profiles.index
             wanted = {each for uid in members for each in index.asks_of(uid)}
-            if index.unknown and not self._gateways.is_at_rest:
-                wanted = {everything()}  # of who has come from another unit with subscriptions
+            if index.unknown:  # of a member that has come from another unit with subscriptions
+                wanted |= {*self._before()} if self._gateways.is_at_rest else {everything()}
             edges = cluster_edges(self._gateways.states, members)
             return Content(stated(wanted, level), edges, self.health(1), self._units.is_crowded)
         found = self._parts(level)
@@ -289,6 +290,12 @@ class StatementsPart(Part):
             wanted = {everything()}
             is_crowded |= was_crowded
         return Content(stated(wanted, level), edges, self.health(level), is_crowded)
+
+    def _before(self) -> Collection[Ask]:
+        """Return what was stated of this broker's cluster before: it may hold still."""
+        own = self._own(1)
+        held = self.statements.get(own) if own is not None else None
+        return held.asks if held is not None else ()
 
     def _parts(self, level: int) -> dict[int, UnitStatement | None] | None:
         """Return what is said of the units in the own one, by node; None: there is only one."""

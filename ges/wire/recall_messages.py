@@ -39,8 +39,8 @@ class RangeQuery(Message, frozen=True):
     """What did you send to me of these?
 
     ``asker`` is the slot of a member of the same cluster. One of another cluster says its whole
-    address, packed, and its place. One that waits for a slot says its place alone, and ``asker`` is
-    0: nobody knows what it was named by, so it is told what there was.
+    address, packed, and its place. One that waits for a slot, or was off the ring, says its place
+    alone, and ``asker`` is 0: nobody knows what it was named by, so it is told what there was.
     """
 
     asker: Slot

@@ -8,6 +8,7 @@ from typing import Any
 from ges.client.watermarks import Watermarks
 from ges.delivery.interests import Interests
 from ges.delivery.past import Past
+from ges.delivery.sharing import Sharing
 from ges.order.flow_order import FlowOrdering
 from ges.order.recall import RecallLog
 from ges.order.recalls import Recalls
@@ -166,7 +167,17 @@ EVENTS.add(
 EVENTS.add(
     "slotless-do-not-ask",
     "who waits for a slot does not ask for what it may have missed",
-    (Recalls, "_ask_without_slot", nothing),
+    (Recalls, "_ask_by_place", nothing),
+)
+EVENTS.add(
+    "back-as-before",
+    "a broker that was off the ring asks for what named it, as if it had been there",
+    (FlowOrdering, "is_back", lambda self, now: False),
+)
+EVENTS.add(
+    "earlier-lives-hand-on",
+    "a broker hands on what its earlier life may have given to a member of a group",
+    (Sharing, "_is_of_earlier_life", lambda self, head, key: False),
 )
 
 

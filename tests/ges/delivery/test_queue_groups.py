@@ -7,7 +7,7 @@ from itertools import accumulate
 
 from ges.delivery.queue_members import ROOM_BYTES
 from ges.sessions.session import Session
-from ges.wire.event_flags import GROUPS_FLAG
+from ges.wire.event_flags import AGAIN_FLAG, GROUPS_FLAG
 from ges.wire.event_runs import EventRun
 from ges.wire.events import HEADER, Duty, Head, pack_express, read_head
 from ges.wire.groups import Serving
@@ -40,13 +40,17 @@ def member(bench: Bench, text: str = "t", count: int = 1, queue: str = "g") -> S
     return session
 
 
-def come(bench: Bench, sequence: int, serving: Serving | None, destinations: int = 1) -> None:
+def come(
+    bench: Bench, sequence: int, serving: Serving | None, destinations: int = 1, flags: int = 0
+) -> None:
     """Let an event come over the link to c, on one way."""
     run = EventRun.of(*event(sequence))
     if serving is not None:
         run = run.grouped(serving)
     duty = Duty(1, 0, destinations, 0b100)
-    body = under_way(next(run.bodies()), duty, via=7, source=PLACES[C], flags=run.head.flags)
+    body = under_way(
+        next(run.bodies()), duty, via=7, source=PLACES[C], flags=run.head.flags | flags
+    )
     bench.relay(read_head(body), body)
 
 
@@ -146,6 +150,17 @@ async def test_what_nobody_here_gets_any_more_goes_to_another_broker_of_the_grou
     come(bench, 2, Serving({key: 0}))
     assert len(bench.sent("b")) == 1
     assert bench.counters["group_events_lost"] == 1, "nobody is known any more"
+
+
+async def test_what_was_sent_to_an_earlier_life_is_not_handed_on() -> None:
+    """A member there may have had it. A group that had members in this life has had nothing yet."""
+    bench = clustered()
+    key = bench.cluster.join("g", "t", B)
+    come(bench, 1, Serving({key: 0}), flags=AGAIN_FLAG)
+    assert (runs_to(bench, "b"), bench.counters["group_events_lost"]) == ([], 1)
+    bench.parts.deliveries.forget(member(bench))
+    come(bench, 2, Serving({key: 0}), flags=AGAIN_FLAG)
+    assert [run.head.sequence for run in runs_to(bench, "b")] == [2]
 
 
 async def test_what_was_handed_on_goes_to_a_member_once_whatever_has_come() -> None:

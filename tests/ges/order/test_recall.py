@@ -6,11 +6,15 @@ import msgspec
 import pytest
 
 from ges.order import recall
+from ges.order.flow_order import CHANGED_NS, FlowOrdering
 from ges.order.recall import ANSWER_BYTES, FLOW_BYTES, KEPT_NS, ROAMED_NS, RecallLog
+from ges.order.recalls import Recalls
+from ges.telling.post import ANYBODY, Mail
 from ges.wire.events import Flow
 from ges.wire.recall_messages import MAX_LISTED, RangeDone, RangeQuery, WantedRange
 from overlay.ids import LinkClass
 from tests.ges.order.network_model import event
+from tests.helpers.clusters import HandCluster
 from tests.helpers.runs import numbers_of, run_of
 
 FLOW: Flow = (b"p" * 16, 1, LinkClass.NORMAL)
@@ -207,3 +211,22 @@ def test_who_has_no_slot_is_told_the_topics_and_chooses() -> None:
     chosen = WantedRange(10, *FLOW, 1, 3, (1, 3))
     events, (done,) = log.answer(RangeQuery(0, (chosen,), None, 5), 0, -1)
     assert (numbers_of(events), done.sent) == ([1, 3], (1, 3))
+
+
+@pytest.mark.parametrize(("later", "by_place"), [(0, True), (CHANGED_NS, False)])
+def test_a_broker_that_is_back_asks_as_if_it_had_no_slot(later: int, by_place: bool) -> None:
+    """No event named it while it was off the ring: the source would say that none was for it."""
+    here, there = "a" * 32, "b" * 32
+    cluster = HandCluster()
+    cluster.found(here, {here: 1000, there: 2000})
+    recalls = Recalls(FlowOrdering(), RecallLog(), cluster)
+    recalls.place = 1000
+    recalls.ordering.admit(run_of(FLOW, 1), 0, via=1, source=2000)
+    recalls.ordering.doubt(0)
+    assert recalls.ordering.admit(run_of(FLOW, 5), 0, via=2, source=2000) == []
+    (mail,) = recalls.questions(later).mail
+    wanted = (WantedRange(1, *FLOW, 2, 4, ()),)
+    if by_place:
+        assert mail == Mail(ANYBODY, RangeQuery(0, wanted, None, 1000), 2000)
+    else:
+        assert mail == Mail(there, RangeQuery(cluster.slots[here], wanted))
