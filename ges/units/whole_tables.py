@@ -17,7 +17,7 @@ import msgspec
 from ges.telling.shared import Asking, pack_rows
 from ges.units.office import AnyTable, HeldTable
 from ges.units.table import outranks, version_of
-from ges.wire.telling_messages import HeldRow, Kind, RowsWanted
+from ges.wire.telling_messages import HeldRow, Kind, Rows, RowsWanted
 from ges.wire.unit_messages import UnitsTaken, UnitTable
 from overlay.ids import Nanos
 from overlay.machine import Effect, Send
@@ -37,6 +37,8 @@ class WholeTables:
         """
         self._tables = tables
         self._taken = taken
+        self._asked: tuple[RowsWanted, tuple[AnyTable, ...], tuple[UnitsTaken, ...]] | None = None
+        self._answer: tuple[list[Rows], bool] = [], False
 
     @property
     def digest(self) -> int:
@@ -49,18 +51,30 @@ class WholeTables:
         return [HeldRow(_key(table), version_of(table)) for table in self._tables()]
 
     def answer(self, uid: str, wanted: RowsWanted, now: Nanos) -> tuple[list[Effect], bool]:
-        """Send a broker the tables that it lacks, or that count against its own."""
+        """Send a broker the tables that it lacks, or that count against its own.
+
+        What was answered last is kept: a false broker may ask the same without end.
+        """
+        about = wanted, tuple(self._tables()), tuple(self._taken())
+        if about != self._asked:
+            self._asked, self._answer = about, self._answer_to(*about)
+        rows, is_behind = self._answer
+        return [Send(uid, each) for each in rows], is_behind
+
+    def _answer_to(
+        self, wanted: RowsWanted, tables: Iterable[AnyTable], takings: Iterable[UnitsTaken]
+    ) -> tuple[list[Rows], bool]:
         theirs = {each.key: each.version for each in wanted.held}
         lacking: list[tuple[int, msgspec.Struct]] = []
         is_behind = False
-        for table in self._tables():
+        for table in tables:
             own, other = version_of(table), theirs.get(_key(table))
             if other is None or outranks(own, other):
                 is_of_units = isinstance(table, UnitTable)
                 lacking.append((Kind.UNIT_TABLE if is_of_units else Kind.MEMBER_TABLE, table))
             is_behind |= other is not None and outranks(other, own)
-        lacking += [(Kind.UNITS_TAKEN, taken) for taken in self._taken()]
-        return [Send(uid, rows) for rows in pack_rows(lacking)], is_behind
+        lacking += [(Kind.UNITS_TAKEN, taken) for taken in takings]
+        return [*pack_rows(lacking)], is_behind
 
 
 class ComparedTable:
