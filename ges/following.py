@@ -6,7 +6,7 @@ input settle those parts alone that follow a marked change, in the order of the 
 which ``STATES`` is marked; so the parts below it settle with both.
 
 A part sees what those above it have changed in the same round. One change goes up: ``OUTER``, from
-statements to gateways, which settle once more then, and mark nothing.
+statements to gateways and losses. These settle once more then, and mark nothing.
 """
 
 from __future__ import annotations
