@@ -2,8 +2,8 @@
 
 The client library's door is :func:`ges.client.connect`, the command's is ``cli``. ``demo`` shows
 the main job, ``bench`` measures a ring, and ``drills`` breaks one on purpose. ``errors``, ``node``
-(a broker's machine: control, no events) and ``stack`` (that machine and the way of events, composed
-without I/O) stand here.
+(a broker's machine: control, no events), ``following`` (which of its parts follows which) and
+``stack`` (that machine and the way of events, composed without I/O) stand here.
 
 Rooms, from the top
     ``mqtt`` (clients of MQTT at a broker); ``settings`` (what a broker can be set to, and whence
@@ -31,6 +31,7 @@ Where to look first
     what they hold by :mod:`ges.telling.comparison`. Each room says what its rows mean: ``units``
     (members, units), ``gateways`` (links), ``profiles``, ``statements``, ``retained``,
     ``directory``.
+    *Which part of a broker's machine follows which?* The table of :mod:`ges.following` says so.
     *How does an event wait for a dead link?* In :mod:`ges.routing.holding`, until
     :mod:`ges.routing.rerouting` decides; in :mod:`ges.routing.stuck`, where there is no way.
 """

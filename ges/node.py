@@ -4,8 +4,9 @@ A :class:`overlay.machine.Machine` that composes :class:`ring.node.RingNode` wit
 service adds between brokers. Pure; ``ges.broker.broker`` runs it on trio.
 
 A table says which part takes a message or a command; what no part takes is the ring's. All parts
-hear of links and facts, each in its turn (:mod:`ges.telling.part`). A new part is written as a
-:class:`~ges.telling.part.Part` and gets its place in the order here.
+hear of links and facts, each in its turn (:mod:`ges.telling.part`), and :mod:`ges.following` says
+which part follows which change. A new part is written as a :class:`~ges.telling.part.Part` and gets
+its row there.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from __future__ import annotations
 import random
 
 from ges.directory.directory_part import DirectoryPart
+from ges.following import Following
 from ges.gateways.gateways_part import GatewaysPart
 from ges.gateways.losses_part import LossesPart
 from ges.profiles.profiles_part import ProfilesPart
 from ges.retained.retained_part import RetainedPart
 from ges.statements.held import Statements
 from ges.statements.statements_part import StatementsPart
+from ges.telling.changes import Change, Changes
 from ges.telling.mailbox import Mailbox
 from ges.telling.part import CommandHandler, MessageHandler, Part, earliest
 from ges.telling.post import Post
@@ -89,14 +92,15 @@ class BrokerNode:
             ConfigError: the express range makes no sense.
         """
         self.ring = RingNode(config, peer, rng)
+        self._changes = changes = Changes()
         self._normal_links: dict[str, Peer] = {}  #: who is at the other end, by uid
         normal = self._normal_links
         self.revocation_lists = lists = RevocationLists(revocations, normal)
-        self.declared = declared = DeclaredLinks(self.ring, normal, rng, event_links)
-        self.survey = Survey(rng, express_range_ns=express_range_ns, pace=pace)
+        self.declared = declared = DeclaredLinks(self.ring, normal, rng, changes, event_links)
+        self.survey = Survey(rng, changes, express_range_ns=express_range_ns, pace=pace)
         self._secure_links = SecureLinks(peer, rng, normal, lists.forbids)
         self._express_links = ExpressLinks(peer, rng, normal, self.survey)
-        self.units = UnitsPart(self.ring, normal, units)
+        self.units = UnitsPart(self.ring, normal, changes, units)
         #: Messages for members that are not linked to here.
         self.post = post = Post(self.units.around, LINK_CODEC, self._deliver)
         self.room = RoomPart(self.units, post, rng)
@@ -110,19 +114,19 @@ class BrokerNode:
             up,
             self.statements,
             declared,
+            changes,
             lists.forbids,
             level_costs=level_costs,
         )
         self.losses = LossesPart(self.units, self.gateways, self.statements)
-        self.profiles = ProfilesPart(self.ring, self.units, post)
+        self.profiles = ProfilesPart(self.ring, self.units, post, changes)
         self.statements_part = StatementsPart(
-            peer.uid, self.units, self.gateways, self.profiles, self.statements
+            peer.uid, self.units, self.gateways, self.profiles, self.statements, changes
         )
         self.retained = RetainedPart(self.units, self.gateways, post)
         self.directory = DirectoryPart(self.ring, self.units, post)
         self._uid_watch = UidWatch(self.ring)
-        #: In the order in which they hear of links and facts, run their timers and settle: later
-        #: ones see what those before them have changed.
+        #: In the order in which they hear of links and facts, run their timers and settle.
         self.parts: tuple[Part, ...] = (
             declared,
             self._secure_links,
@@ -140,10 +144,12 @@ class BrokerNode:
             self.retained,
             self.directory,
         )
-        #: What is asked after each input, of those parts alone that have an answer of their own.
+        #: Asked after each input: the parts that have an answer of their own.
         self._deadlines = [self.ring.next_deadline]
-        self._deadlines += [each.next_deadline for each in self._overriding("next_deadline")]
-        self._settles = [each.settle for each in self._overriding("settle")]
+        nothing = Part.next_deadline
+        timed = (each for each in self.parts if type(each).next_deadline is not nothing)
+        self._deadlines += [each.next_deadline for each in timed]
+        self._following = Following(changes, self.ring, self.parts)
         self._on_message: dict[type[Message], MessageHandler] = {}
         self._on_command: dict[type[Command], CommandHandler] = {}
         for part in self.parts:
@@ -208,11 +214,6 @@ class BrokerNode:
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
-    def _overriding(self, method: str) -> list[Part]:
-        """Return the parts that have a method of their own in place of that which does nothing."""
-        nothing = getattr(Part, method)
-        return [each for each in self.parts if getattr(type(each), method) is not nothing]
-
     def _take_message(self, event: MessageReceived, now: Nanos) -> list[Effect]:
         take = self._on_message.get(type(event.message))
         if take is not None:
@@ -229,6 +230,7 @@ class BrokerNode:
 
     def _take_link(self, event: LinkUp | LinkDown | LinkRefused, now: Nanos) -> list[Effect]:
         effects: list[Effect] = []
+        self._changes.mark(Change.LINKS)
         if event.link_class.is_base:
             effects += self._take_normal_link(event, now)
         for part in self.parts:
@@ -253,11 +255,11 @@ class BrokerNode:
         for effect in tuple(effects):
             if isinstance(effect, CloseLink) and effect.link_class.is_base:
                 self._normal_links.pop(effect.uid, None)
+                self._changes.mark(Change.LINKS)
                 for part in self.parts:
                     effects += part.on_close(effect, now)
             elif isinstance(effect, Notify):
+                self._changes.mark(Change.FACTS)
                 for part in self.parts:
                     effects += part.on_fact(effect.fact, now)
-        for settle in self._settles:
-            effects += settle(now)
-        return effects
+        return effects + self._following.settle(now)

@@ -97,7 +97,7 @@ def describe(parts: Parts) -> Status:
         declared=node.peer.declared,
         without_way=node.gateways.without_way[:MOST_WITHOUT_WAY],
         names_destinations=node.gateways.is_for_all,
-        unsure_share=round(node.gateways.doubt.share, 6),
+        unsure_share=round(node.gateways.doubt.share(driver.now()), 6),
         event_links=tuple(NamedLinkStatus(*link) for link in node.declared.links),
     )
 

@@ -13,12 +13,13 @@ Here a name costs three brokers an entry.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from ges.directory.lookups import Lookups
 from ges.directory.register import Register, place_of
+from ges.telling.changes import Change
 from ges.telling.part import CommandHandler, MessageHandler, Part, RingView
 from ges.telling.post import NEAREST, Post
 from ges.units.units_part import UnitsPart
@@ -176,7 +177,7 @@ class DirectoryPart(Part):
         ends = (told, self._lookups.next_deadline(), self._forget_at)
         return min((end for end in ends if end is not None), default=None)
 
-    def settle(self, now: Nanos) -> list[Effect]:
+    def settle(self, changed: Set[Change], now: Nanos) -> list[Effect]:
         """Follow this broker's place, and its neighbours."""
         member, address = self._ring.member, self._units.address
         here = (

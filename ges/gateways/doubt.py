@@ -22,7 +22,8 @@ class Doubt:
         self._since = None if is_unsure is None else now
         self._is_unsure = bool(is_unsure)
 
-    @property
-    def share(self) -> float:
-        """The share up to what was noted last, from 0 to 1."""
-        return self._unsure / self._all if self._all else 0.0
+    def share(self, now: Nanos) -> float:
+        """Return the share up to now, from 0 to 1."""
+        open_ns = now - self._since if self._since is not None else 0
+        unsure = self._unsure + (open_ns if self._is_unsure else 0)
+        return unsure / (self._all + open_ns) if self._all + open_ns else 0.0

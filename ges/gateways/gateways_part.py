@@ -15,7 +15,7 @@ Which links count, and when they are told, says :mod:`ges.gateways.own_links`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Protocol
 
 from ges.gateways.connections import believed
@@ -25,6 +25,7 @@ from ges.gateways.link_state import LinkStates
 from ges.gateways.naming import Naming
 from ges.gateways.next_hops import Moves, NextHops, bits
 from ges.gateways.own_links import OwnLinks
+from ges.telling.changes import Change, Changes
 from ges.telling.part import Part
 from ges.telling.post import Post
 from ges.telling.shared import SharedTable
@@ -39,18 +40,15 @@ from ges.wire.statement_messages import UnitEdge
 from ges.wire.telling_messages import Kind
 from overlay.ids import LinkClass, Nanos, nanos
 from overlay.machine import (
-    CloseLink,
     Effect,
-    Fact,
-    LinkDown,
-    LinkRefused,
-    LinkUp,
 )
 
 COMPUTE_NS = nanos(0.002)  #: news of other members' links are reckoned with together after this ...
 OUTER_NS = nanos(0.05)  #: ... and those of the links between other units after this
 
 ALL_NODES = 2**256 - 1
+#: After these this broker sees which of its links count, and tells of them.
+_OF_LINKS = frozenset((Change.LINKS, Change.FACTS, Change.CARRIERS, Change.COSTS))
 NORMAL, EXPRESS, SECURE = LinkClass.NORMAL, LinkClass.EXPRESS, LinkClass.SECURE
 
 
@@ -64,10 +62,6 @@ class OuterEdges(Protocol):
     @property
     def unknown(self) -> int:
         """Units of which nothing is known, as a mask."""
-
-    @property
-    def changes(self) -> int:
-        """A number that grows when they change, or brokers somewhere wait for slots."""
 
     @property
     def is_crowded(self) -> bool:
@@ -86,6 +80,7 @@ class GatewaysPart(Part):
         up: Mapping[LinkClass, set[str]],
         outer: OuterEdges,
         declared: DeclaredLinks,
+        changes: Changes,
         is_revoked: Callable[[str], bool] = lambda uid: False,
         *,
         level_costs: bool = False,
@@ -105,13 +100,10 @@ class GatewaysPart(Part):
         self.version = 0  #: grows when next hops or members change
         self._ring = ring
         self._units = units
-        self._declared = declared
-        self._carriers = 0  #: changes of these that have been followed
+        self._changes = changes
         self._survey = survey
-        self._costs_seen = 0
         self.states = LinkStates(ring.peer.uid)
         self._outer = outer
-        self._outer_changes = 0
         self._is_crowded = False
         self._naming = Naming()
         self.doubt = Doubt()  #: how long events could not name whom they are for
@@ -131,7 +123,6 @@ class GatewaysPart(Part):
         self._is_stale = False  #: the graphs are to be made anew
         self._computed_at: Nanos | None = None  #: when that was done last
         self._news_due: Nanos | None = None  #: when it is to be done for news of others
-        self._members_changes = 0
         self._shared = SharedTable(
             units.sharing, Kind.LINK_STATES, LinkState, self.states.table, self._learn, post.send
         )
@@ -173,11 +164,6 @@ class GatewaysPart(Part):
     def places(self) -> Mapping[int, str]:
         """The members, by ring id."""
         return self._naming.places
-
-    @property
-    def digest(self) -> int:
-        """63 bits that are equal where two members hold the same states of all members."""
-        return self.states.table.digest
 
     @property
     def known(self) -> int:
@@ -256,26 +242,13 @@ class GatewaysPart(Part):
 
     # ── as a part ─────────────────────────────────────────────────────────────────────────────
 
-    def on_link(self, event: LinkUp | LinkDown | LinkRefused, now: Nanos) -> list[Effect]:
-        """Somebody is linked, or no more."""
-        self._is_touched = True
-        return []
-
-    def on_close(self, close: CloseLink, now: Nanos) -> list[Effect]:
-        """Somebody is linked no more."""
-        self._is_touched = True
-        return []
-
-    def on_fact(self, fact: Fact, now: Nanos) -> list[Effect]:
-        """The ring has found something: others may be linked."""
-        self._is_touched = True
-        return []
-
     def handle_timers(self, now: Nanos) -> list[Effect]:
         """See what links cost by now."""
-        look_at = self._own_links.look_at
+        look_at, due = self._own_links.look_at, self.next_deadline()
         if look_at is not None and look_at <= now:
             self._is_touched = True
+        if due is not None and due <= now:
+            self._changes.mark(Change.DUE)
         self._naming.expire(now, are_taken=self._units.are_taken)
         return []
 
@@ -284,26 +257,21 @@ class GatewaysPart(Part):
         deadlines = self._own_links.look_at, self._naming.rest_at, self._news_due
         return min((due for due in deadlines if due is not None), default=None)
 
-    def settle(self, now: Nanos) -> list[Effect]:
+    def settle(self, changed: Set[Change], now: Nanos) -> list[Effect]:
         """Tell of this broker's links, and compute the next hops."""
         effects: list[Effect] = []
         units, naming = self._units, self._naming
         if (
-            units.changes != self._members_changes
+            Change.MEMBERS in changed
             or units.slot != naming.slot
             or units.nodes is not naming.nodes
         ):
             effects += self._follow_members(now)
         naming.expire(now, are_taken=units.are_taken)
-        if self._outer.changes != self._outer_changes:
-            self._outer_changes = self._outer.changes
+        if Change.OUTER in changed:
             self._is_crowded = self._outer.is_crowded
             self._compute_by(now, OUTER_NS)
-        if self._declared.changes != self._carriers:
-            self._carriers, self._is_touched = self._declared.changes, True
-        if self._survey.changes != self._costs_seen:
-            self._costs_seen, self._is_touched = self._survey.changes, True
-        if self._is_touched:
+        if self._is_touched or changed & _OF_LINKS:
             self._is_touched = False
             effects += self._tell(now)
         if self._is_stale or (self._news_due is not None and self._news_due <= now):
@@ -318,9 +286,10 @@ class GatewaysPart(Part):
 
     def _follow_members(self, now: Nanos) -> list[Effect]:
         units, naming = self._units, self._naming
-        self._members_changes, before = units.changes, naming.slot
+        before = naming.slot
         is_renamed = naming.follow(units.members, units.slot, units.nodes, now)
         self.states.follow(naming.slots)
+        self._changes.mark(Change.STATES)
         own = naming.slot
         is_new = own is not None and before is None
         if own != before or not self.tables:
@@ -355,6 +324,7 @@ class GatewaysPart(Part):
         if state is None:
             return []
         self._is_stale = True
+        self._changes.mark(Change.STATES)
         self.counters["link_states_told"] += 1
         return self._shared.tell(state, now)
 
@@ -404,6 +374,8 @@ class GatewaysPart(Part):
     def _learn(self, state: LinkState, before: LinkState | None, now: Nanos) -> None:
         # A cluster that forms hears of 63 others within milliseconds.
         self._compute_by(now, COMPUTE_NS)
+        self._changes.mark(Change.STATES)
+        self._changes.mark(Change.DUE)
         if state.origin == self._ring.peer.uid:
             self._is_touched = True  # of an earlier life: told anew
             self._own_links.tell_anew()

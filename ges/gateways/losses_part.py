@@ -11,13 +11,14 @@ All brokers of a context see a loss between two units of it, so one loss is told
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Set
 from dataclasses import dataclass
 from typing import Protocol
 
 from ges.gateways.connections import claims_of, connections
 from ges.gateways.gateways_part import GatewaysPart, OuterEdges
 from ges.gateways.losses import Connections, Loss, Severity, cut_off, losses
+from ges.telling.changes import Change
 from ges.telling.part import Part
 from ges.units.address import LEVELS
 from ges.units.nodes import name_of, node_at
@@ -63,7 +64,6 @@ class LossesPart(Part):
         self._outer = outer
         self._before: Connections | None = None  #: what was judged last
         self._looked: Connections | None = None  #: what there was at the last look since
-        self._seen: tuple[object, ...] = ()
         self._since: Nanos = 0  #: when something changed first that is not judged yet
         self._due: Nanos | None = None
 
@@ -94,13 +94,10 @@ class LossesPart(Part):
         """Return when to look, or None."""
         return self._due
 
-    def settle(self, now: Nanos) -> list[Effect]:
-        """See whether links or units have changed."""
-        seen = (self._gateways.digest, self._outer.changes, self._units.changes)
-        if seen != self._seen:
-            self._seen = seen
-            if self._due is None:
-                self._since, self._due = now, now + LOOK_NS
+    def settle(self, changed: Set[Change], now: Nanos) -> list[Effect]:
+        """Look at links and units soon."""
+        if self._due is None:
+            self._since, self._due = now, now + LOOK_NS
         return []
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────

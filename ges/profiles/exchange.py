@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
+from functools import partial
 from typing import Generic, TypeVar
 
 from ges.profiles.activity import Activity
@@ -20,6 +21,7 @@ from ges.profiles.held import MemberProfiles
 from ges.profiles.index import ProfileIndex
 from ges.profiles.profile import Profile
 from ges.profiles.taken import Acknowledgements, Pace
+from ges.telling.changes import Change, Changes
 from ges.telling.shared import SendTo, is_later, mark_of
 from ges.wire.asked import Ask
 from ges.wire.profile_messages import ProfileDelta, ProfilePage, ProfileTaken
@@ -50,16 +52,18 @@ class ProfileExchange(Generic[K]):
         incarnation: int,
         send: SendTo,
         tell_all: TellAll,
+        changes: Changes,
         profile: Profile | None = None,
     ) -> None:
         self._send = send
         self._tell_all = tell_all
+        self._changes = changes
         self._active: list[K] = []  #: keys that nobody has taken yet
         self.counters: Counter[str] = Counter()
         self.profile = Profile(uid, incarnation) if profile is None else profile
         self.activity: Activity[K] = Activity(self.profile)
         self._uid = uid
-        self._index = ProfileIndex()
+        self._index = ProfileIndex(partial(changes.mark, Change.ASKS))
         self._held = MemberProfiles(self._index, incarnation)
         self._is_here = False  #: this broker is a member
         self._acks = Acknowledgements()
@@ -273,7 +277,10 @@ class ProfileExchange(Generic[K]):
 
     def _advance(self) -> None:
         if self._is_here:  # else nobody knows this broker, or it does not know who does
-            self._active += self.activity.advance(self._acks.floor(self.profile.version.count))
+            active = self.activity.advance(self._acks.floor(self.profile.version.count))
+            self._active += active
+            if active:
+                self._changes.mark(Change.ACTIVE)
 
     def _ask_if_behind(self, uid: str, now: Nanos) -> list[Effect]:
         """Ask a member for its profile, if what is held of it is out of date."""

@@ -11,7 +11,7 @@ with a queue group are in no mask, but in the index of groups (:mod:`ges.profile
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ges.matching.mask_index import MaskIndex
 from ges.profiles.group_index import GroupIndex
@@ -27,7 +27,9 @@ _Kind = tuple[LinkClass, int]
 class ProfileIndex:
     """The profiles of all members, this broker among them, by slot and class."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_change: Callable[[], None] | None = None) -> None:
+        """``on_change`` is called when what is held or known of a member changes."""
+        self._on_change = on_change
         self.groups = GroupIndex()  #: of which one member is to get an event, and not each
         self._masks = {(each, int(Realm.ALL)): MaskIndex() for each in LinkClass}
         #: How many asks hold a filter in a slot: two members may claim one for a moment.
@@ -38,7 +40,6 @@ class ProfileIndex:
         self._behind: set[str] = set()
         self._slots: dict[str, int] = {}
         self._unknown = 0  #: mask of members that are behind
-        self.changes = 0  #: grows when what is held of somebody changes
 
     def mask_of(self, matter: Matter) -> int:
         """Return the slots of the members that want an event, or may want it: bit n is slot n."""
@@ -77,7 +78,8 @@ class ProfileIndex:
 
     def change(self, uid: str, added: Iterable[Ask], removed: Iterable[Ask]) -> None:
         """The profile held of a member has changed so."""
-        self.changes += 1
+        if self._on_change is not None:
+            self._on_change()
         held = self._asks.setdefault(uid, set())
         more = set(added) - held
         held |= more
@@ -103,10 +105,12 @@ class ProfileIndex:
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 
     def _reckon_unknown(self) -> None:
-        self._unknown = 0
+        before, self._unknown = self._unknown, 0
         for uid in self._behind:
             if (slot := self._slots.get(uid)) is not None:
                 self._unknown |= 1 << slot
+        if self._unknown != before and self._on_change is not None:
+            self._on_change()
 
     def _count(self, slot: int, asks: Iterable[Ask], by: int) -> None:
         for ask in asks:

@@ -8,11 +8,12 @@ member, how all are told something (:mod:`ges.telling.spread`), how one member i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Set
 from dataclasses import dataclass
 
 from ges.profiles.exchange import ProfileExchange
 from ges.profiles.index import ProfileIndex
+from ges.telling.changes import Change, Changes
 from ges.telling.part import CommandHandler, MessageHandler, Part, RingView
 from ges.telling.post import Post
 from ges.telling.shared import Asking
@@ -45,17 +46,15 @@ class Unwanted(Command):
 class ProfilesPart(Part):
     """The profiles of the cluster, as one broker tells and holds them."""
 
-    def __init__(self, ring: RingView, units: UnitsPart, post: Post) -> None:
+    def __init__(self, ring: RingView, units: UnitsPart, post: Post, changes: Changes) -> None:
         self._ring = ring
         self._units = units
         self._post = post
         self._life = ring.peer.incarnation
         self.exchange: ProfileExchange[Hashable] = ProfileExchange(
-            ring.peer.uid, self._life, post.send, self._tell_all
+            ring.peer.uid, self._life, post.send, self._tell_all, changes
         )
         self._members: dict[str, int] = {}
-        self._members_changes = 0
-        self._slot: int | None = None
         units.spread.register(Kind.PROFILES, ProfileDelta, self.exchange.on_told)
         asking = Asking(Kind.PROFILES, self.exchange, post.send, stays=STAYS_NS)
         units.sharing.compare(asking)
@@ -116,20 +115,16 @@ class ProfilesPart(Part):
         """Return when something is due next, or None."""
         return self.exchange.next_deadline()
 
-    def settle(self, now: Nanos) -> list[Effect]:
+    def settle(self, changed: Set[Change], now: Nanos) -> list[Effect]:
         """Follow the table of members, and this broker's own life."""
-        units = self._units
-        life, slot = self._ring.peer.incarnation, units.slot
-        if (units.changes, slot, life) == (self._members_changes, self._slot, self._life):
-            return []
-        is_reborn = life != self._life
-        self._members_changes, self._slot, self._life = units.changes, slot, life
+        units, life = self._units, self._ring.peer.incarnation
+        is_reborn, self._life = life != self._life, life
         effects: list[Effect] = []
         if is_reborn:
             effects += self.exchange.rejoined(life, now)
         rows = units.members
         lives = {uid: row.member.incarnation for uid, row in rows.items()}
-        if slot is None:
+        if units.slot is None:
             lives.pop(self._ring.peer.uid, None)
         slots = {uid: row.slot for uid, row in rows.items()}
         return effects + self.exchange.set_members(slots, lives, now)

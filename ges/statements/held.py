@@ -41,7 +41,6 @@ class Statements:
 
     def __init__(self) -> None:
         self.nodes = Nodes()
-        self._changes = 0
         self._health_changes = 0
         self._by_health = dict.fromkeys(SecureHealth, 0)
         #: By level of the units; a row of each unit.
@@ -50,11 +49,6 @@ class Statements:
         }
         self._indices = {level: ProfileIndex() for level in UNIT_LEVELS}
         self._current: dict[Unit, int] = {}  #: other units, and their nodes
-
-    @property
-    def changes(self) -> int:
-        """A number that grows when edges or units change, or brokers wait for slots."""
-        return self._changes
 
     @property
     def health_changes(self) -> int:
@@ -122,7 +116,6 @@ class Statements:
         What was said of units that are no more is forgotten: there may be one with that arc again.
         """
         self.nodes = nodes
-        self._changes += 1
         before = self._current
         self._current = {(level_of(node), arc): node for node, arc in nodes.arcs.items()}
         for level, table in self.tables.items():
@@ -148,16 +141,19 @@ class Statements:
             self.note(statement, before)
         return is_later
 
-    def note(self, statement: UnitStatement, held: UnitStatement | None) -> None:
-        """A statement counts from now on, in place of what was ``held``."""
+    def note(self, statement: UnitStatement, held: UnitStatement | None) -> bool:
+        """A statement counts from now on, in place of what was ``held``.
+
+        Returns whether the links of another unit have changed, or whether brokers wait there.
+        """
         unit = unit_of(statement)
         if unit in self._current:
             self._show(unit)
-        told = statement.edges, statement.is_crowded
-        if held is None or (held.edges, held.is_crowded) != told:
-            self._changes += 1
         if held is None or held.secure != statement.secure:
             self._reckon_health()
+        told = statement.edges, statement.is_crowded
+        is_other = held is None or (held.edges, held.is_crowded) != told
+        return is_other and unit in self._current
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
 

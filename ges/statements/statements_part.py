@@ -12,7 +12,7 @@ system. So it goes as far up as nothing covers it yet, and no broker counts who 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping, Set
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -24,6 +24,7 @@ from ges.statements.content import Content, cluster_edges, edges_above, is_full,
 from ges.statements.health import cluster_health, unit_health, wants_secure
 from ges.statements.held import UNIT_LEVELS, Statements, Unit, unit_of
 from ges.telling.arcs import Arc
+from ges.telling.changes import Change, Changes
 from ges.telling.part import Part
 from ges.telling.shared import SharedTable
 from ges.units.nodes import from_level, node_at
@@ -47,6 +48,10 @@ PAUSE_NS = nanos(0.25)  #: between two statements of one unit
 AGAIN_NS = nanos(5.0)  #: a statement that not all have taken is told again
 
 K = TypeVar("K", bound=Hashable)
+
+#: After these there may be something else to state of a unit.
+_OF_CONTENT = frozenset((Change.PLACE, Change.BESIDE, Change.MEMBERS, Change.UNITS))
+_OF_CONTENT |= {Change.STATES, Change.ASKS, Change.SAID}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,7 @@ class StatementsPart(Part):
         gateways: GatewaysPart,
         profiles: ProfilesPart,
         statements: Statements,
+        changes: Changes,
     ) -> None:
         self.statements = statements
         self._uid = uid
@@ -95,8 +101,7 @@ class StatementsPart(Part):
         self._taken: dict[Unit, RowVersion] = {}  #: of own units: what all others hold
         self._covering: dict[Unit, tuple[RowVersion, CoverTree]] = {}  #: what that covers
         self._waiting: dict[Hashable, _Waiting] = {}
-        self._is_touched = False
-        self._seen: tuple[object, ...] = ()
+        self._changes = changes
         self._due: Nanos | None = None
         self._shared = {
             level: SharedTable(
@@ -124,7 +129,7 @@ class StatementsPart(Part):
         """Return when something is to be stated, or None."""
         return self._due
 
-    def settle(self, now: Nanos) -> list[Effect]:
+    def settle(self, changed: Set[Change], now: Nanos) -> list[Effect]:
         """Follow the units, and subscriptions that are active in the cluster now.
 
         See later whether there is something new to be stated.
@@ -134,23 +139,11 @@ class StatementsPart(Part):
         if has_changed:
             self.statements.set_nodes(nodes, self._own_units())
             self._units.comparison.touch(now)
-            self._is_touched = True
+            self._changes.mark(Change.OUTER)
         effects = self._follow_active()
         if has_changed:
             effects += self._look_active(self._waiting)
-        if not nodes.arcs:
-            self._is_touched = False
-            return effects
-        seen = (
-            self._profiles.index.changes,
-            self._profiles.index.unknown,
-            self._gateways.digest,
-            self._units.changes,
-            self._units.is_crowded,
-            *(self._units.is_steward_of(level) for level in UNIT_LEVELS),
-        )
-        if seen != self._seen or self._is_touched:
-            self._seen, self._is_touched = seen, False
+        if nodes.arcs and (has_changed or changed & _OF_CONTENT):
             self._look_by(now + GATHER_NS)
         return effects
 
@@ -237,7 +230,7 @@ class StatementsPart(Part):
         statement = UnitStatement(level, arc.lo, arc.hi, version, *content)
         self._stated[own] = _Stated(content, version, now)
         self.statements.take(statement)
-        self._is_touched = True  # the unit above may have something to state now
+        self._changes.mark(Change.SAID)  # the unit above may have something to state now
         self._look_by(now + AGAIN_NS)
 
         def on_done(missing: frozenset[str], now: Nanos) -> list[Effect]:
@@ -367,8 +360,9 @@ class StatementsPart(Part):
     # ── what others say ───────────────────────────────────────────────────────────────────────
 
     def _on_news(self, statement: UnitStatement, before: UnitStatement | None, now: Nanos) -> None:
-        self.statements.note(statement, before)
-        self._is_touched = True
+        if self.statements.note(statement, before):
+            self._changes.mark(Change.OUTER)
+        self._changes.mark(Change.SAID)
 
     def _on_taken(self, taken: StatementTaken, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
         self._taken[unit_of(taken)] = taken.version

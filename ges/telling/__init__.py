@@ -7,5 +7,6 @@ To all
 To one
     ``post`` (a message for one member, linked or not), ``mailbox`` (what members say to the way of
     events here).
-``part`` is what the parts of a broker's machine have in common.
+``part`` is what the parts of a broker's machine have in common, and ``changes`` how they learn what
+others have changed.
 """

@@ -3,14 +3,15 @@
 The machine (:mod:`ges.node`) gives each message and each command to the one part that takes it, and
 tells all parts, in their order, of links and facts. For example, a normal link comes up: the ring
 hears of it first, then every part greets the broker at the other end, then every part takes note of
-the link, and in the end every part settles.
+the link, and in the end those parts settle that follow what has changed (:mod:`ges.following`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, Protocol
 
+from ges.telling.changes import Change
 from overlay.ids import Nanos, Peer
 from overlay.machine import (
     CloseLink,
@@ -92,8 +93,8 @@ class Part(Protocol):
         """Return when it wants to be called next, whatever happens until then; None: never."""
         return None
 
-    def settle(self, now: Nanos) -> list[Effect]:
-        """Follow what other parts have changed; called after every input and all timers."""
+    def settle(self, changed: Set[Change], now: Nanos) -> list[Effect]:
+        """Follow what has changed, by :mod:`ges.following`; called when some of that has."""
         return []
 
 

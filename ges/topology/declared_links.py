@@ -20,6 +20,7 @@ import random
 from collections.abc import Iterable, Mapping, Set
 from typing import Protocol
 
+from ges.telling.changes import Change, Changes
 from ges.telling.part import MessageHandler, Part
 from ges.wire.broker_messages import LinkDeclared
 from overlay.address import parse_urls
@@ -97,13 +98,14 @@ class DeclaredLinks(Part):
         ring: KeepingRing,
         normal: Mapping[str, Peer],
         rng: random.Random,
+        changes: Changes,
         urls: tuple[str, ...] = (),
     ) -> None:
         """Name links by the URLs of the brokers at their other ends.
 
         ``normal``: who is at the other end of each normal link, by uid.
         """
-        self.changes = 0  #: grows when other links carry events
+        self._changes = changes
         self.is_declared = ring.peer.declared
         self._ring = ring
         self._normal = normal
@@ -191,7 +193,7 @@ class DeclaredLinks(Part):
         """Return when the first link is to be tried again, or None."""
         return self._retries.next_deadline()
 
-    def settle(self, now: Nanos) -> list[Effect]:
+    def settle(self, changed: Set[Change], now: Nanos) -> list[Effect]:
         """Call those that are not linked, once this broker is on the ring."""
         if len(self._up_by_url) == len(self._urls) or self._ring.member is None:
             return []
@@ -207,11 +209,11 @@ class DeclaredLinks(Part):
         peer, uid = event.peer, event.peer.uid
         if self._theirs.get(uid, peer.incarnation) != peer.incarnation:
             del self._theirs[uid]  # another life of it, which has named nothing yet
-            self.changes += 1
+            self._changes.mark(Change.CARRIERS)
         urls = [url for url in self._urls if url in (event.url, peer.url)]
         if not urls:
             return []
-        self.changes += 1
+        self._changes.mark(Change.CARRIERS)
         for url in urls:
             self._up_by_url[url] = uid
             self._calling.discard(url)
@@ -224,7 +226,8 @@ class DeclaredLinks(Part):
         """A link is gone."""
         is_theirs = self._theirs.pop(uid, None) is not None
         is_ours = self._ours.pop(uid, None) is not None
-        self.changes += is_ours or is_theirs
+        if is_ours or is_theirs:
+            self._changes.mark(Change.CARRIERS)
         if not is_ours:
             return []
         for url in [url for url, other in self._up_by_url.items() if other == uid]:
@@ -253,7 +256,7 @@ class DeclaredLinks(Part):
         peer = self._normal.get(uid)
         if link_class.is_base and peer is not None and uid not in self._theirs:
             self._theirs[uid] = peer.incarnation
-            self.changes += 1
+            self._changes.mark(Change.CARRIERS)
         return []
 
 

@@ -8,9 +8,10 @@ identity, an express one where the normal link is inside the express range.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 
+from ges.telling.changes import Change
 from ges.telling.part import CommandHandler, Part
 from ges.topology.survey import Survey
 from overlay.ids import LinkClass, Nanos, Peer, nanos
@@ -193,7 +194,7 @@ class ExpressLinks(ParallelLinks):
         self._normal = normal
         self._survey = survey
 
-    def settle(self, now: Nanos) -> list[Effect]:
+    def settle(self, changed: Set[Change], now: Nanos) -> list[Effect]:
         """Ask for links where normal ones have turned out to be fast enough."""
         return [effect for uid in self._survey.take_near() for effect in self.seek(uid)]
 

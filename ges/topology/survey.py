@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
+from ges.telling.changes import Change, Changes
 from overlay.ids import LinkClass, Nanos
 from overlay.machine import Effect, LinkMessage
 from overlay.multigraph.cost import Steady, cost_ns
@@ -25,6 +26,7 @@ class Survey:
     def __init__(
         self,
         rng: random.Random,
+        changes: Changes,
         *,
         express_range_ns: Nanos = DEFAULT_RANGE_NS,
         pace: Pace | None = None,
@@ -35,7 +37,7 @@ class Survey:
             ConfigError: the range makes no sense.
         """
         self.express_range = ExpressRange(express_range_ns)
-        self.changes = 0  #: grows when another cost of a link counts
+        self._changes = changes
         self._probes = Probes(rng, pace)
         self._quick_probes = QuickProbes()
         self._steady = Steady()
@@ -161,7 +163,9 @@ class Survey:
             was_inside = self.express_range.is_inside(uid)
             agreed = self._probes.agreed(key, now)
             if self.express_range.judge(uid, weights, now, agreed=agreed) != was_inside:
-                self.changes += 1
+                self._changes.mark(Change.COSTS)
         elif link_class.is_base and self._near.judge(uid, weights, now):
             self._fast[uid] = None
-        self.changes += self._steady.offer(key, weights, now)
+            self._changes.mark(Change.NEAR)
+        if self._steady.offer(key, weights, now):
+            self._changes.mark(Change.COSTS)

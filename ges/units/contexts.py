@@ -20,6 +20,7 @@ from operator import is_
 from msgspec.structs import replace
 
 from ges.telling.arcs import WHOLE, Arc
+from ges.telling.changes import Changes
 from ges.telling.comparison import Comparison
 from ges.telling.shared import Asking
 from ges.telling.spread import Spread
@@ -72,6 +73,7 @@ class Contexts:
         comparison: Comparison,
         asking: Asking,
         config: UnitsConfig,
+        changes: Changes,
     ) -> None:
         """``asking`` asks for tables of another broker."""
         self._around = around
@@ -83,16 +85,16 @@ class Contexts:
         self._config = config
         self.names = config.names  #: that this broker wishes for its units, from the top
         cluster.limit = config.limit
+        self._helds = tuple(UnitsHeld(level, changes) for level in LEVELS)
         self.planners = {
-            level: Planner(around, UnitsHeld(level), spread, config, partial(self._name, level))
-            for level in LEVELS
+            held.level: Planner(around, held, spread, config, partial(self._name, held.level))
+            for held in self._helds
         }
         self._reported: dict[int, tuple[Said, Nanos]] = {}  #: by level: what, and when
         self._due: dict[int, Nanos] = {}  #: by level: when to report again
         self._empty: dict[tuple[int, int, int], Nanos] = {}  #: level and arc: when to report
         self._left: list[Arc] = []  #: that whole units have left, the last few
         self._told_limit = config.limit
-        self._helds = tuple(self.planners[level].held for level in LEVELS)
         self._tables: tuple[UnitTable, ...] = ()  #: that are known, from the top
         #: The place and the tables by which the arcs are.
         self._placed: tuple[int | None, tuple[UnitTable | None, ...]] = (None, ())
@@ -264,7 +266,7 @@ class Contexts:
         return True, effects
 
     def _on_taken(self, taken: UnitsTaken, uid: str, now: Nanos) -> tuple[bool, list[Effect]]:
-        self.planners[taken.level].held.taken = taken.digest
+        self.planners[taken.level].held.note_taken(taken.digest)
         return True, []
 
     def _learn(self, table: UnitTable, now: Nanos, effects: list[Effect]) -> bool:
@@ -290,7 +292,7 @@ class Contexts:
         arc: Arc | None = WHOLE
         for held in self._helds:
             if arc is not None:
-                held.arc, held.is_placed = arc, True
+                held.set_arc(arc)
             arc = self._inner(held, member.ring_id)
         effects: list[Effect] = []
         top = self.planners[TOP_LEVEL].held.table

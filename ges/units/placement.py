@@ -23,6 +23,7 @@ from zlib import crc32
 from msgspec.structs import replace
 
 from ges.telling.arcs import Arc
+from ges.telling.changes import Change, Changes
 from ges.units.contexts import LEVELS, Contexts
 from ges.units.membership import Beside
 from ges.units.planner import Planner, UnitsConfig
@@ -65,9 +66,11 @@ class Placement:
         cluster: ClusterTable,
         steward: Steward,
         config: UnitsConfig,
+        changes: Changes,
     ) -> None:
         """``config`` says what this broker wishes, and whom it lets in."""
         self._around = around
+        self._changes = changes
         self._contexts = contexts
         self._cluster = cluster
         self._steward = steward
@@ -242,7 +245,7 @@ class Placement:
             is_taken = bool(wished) and any(row.name == wished for row in table.rows)
             if is_alone and not is_taken:
                 rows = (replace(r, name=wished) if r == unit else r for r in table.rows)
-                self._untold += planner.rename(tuple(rows), now)
+                self._tell(planner.rename(tuple(rows), now))
             return is_alone and not is_taken
         return False
 
@@ -302,8 +305,12 @@ class Placement:
         if found is None:
             return Lead(Way.LATER, reason="no gap is known that is wide enough for a new unit")
         arc, effects = found
-        self._untold += effects
+        self._tell(effects)
         return _led(Way.ASK, arc)
+
+    def _tell(self, effects: list[Effect]) -> None:
+        self._untold += effects
+        self._changes.mark(Change.HEARD)
 
     @staticmethod
     def _ask_steward(planner: Planner) -> Lead:

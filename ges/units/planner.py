@@ -377,7 +377,7 @@ class Planner:
             then = done(missing, now) if done is not None else []
             if missing or held.table is not table:
                 return then
-            held.taken = held.digest
+            held.note_taken(held.digest)
             taken = UnitsTaken(held.level, held.digest)
             return [*then, *self._spread.tell(Kind.UNITS_TAKEN, taken, now, None, arc, whole=True)]
 

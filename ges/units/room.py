@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import random
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Final
 
 from msgspec.structs import replace
 
 from ges.telling.arcs import Arc
+from ges.telling.changes import Change
 from ges.telling.part import CommandHandler, MessageHandler, Part
 from ges.telling.post import Post
 from ges.units.contexts import Contexts
@@ -149,7 +150,7 @@ class RoomPart(Part):
         """Return when to ask again, or None."""
         return None if self._asked is None else self._asked.again_at
 
-    def settle(self, now: Nanos) -> list[Effect]:
+    def settle(self, changed: Set[Change], now: Nanos) -> list[Effect]:
         """Send what those have to say that are in the new place of their unit."""
         mail, self._relocating.mail = self._relocating.mail, []
         return [e for each in mail for e in self._post.send(each.uid, each.message, each.place)]

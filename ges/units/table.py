@@ -26,6 +26,7 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from ges.telling.arcs import WHOLE, Arc
+from ges.telling.changes import Change, Changes
 from ges.units.address import UNIT_LIMIT
 from ges.wire.telling_messages import RowVersion
 from ges.wire.unit_messages import MemberChange, MemberRow, MemberTable, UnitTable, Waiting
@@ -43,12 +44,12 @@ _encode = msgspec.msgpack.Encoder().encode
 class ClusterTable:
     """A table with what follows from it."""
 
-    def __init__(self) -> None:
+    def __init__(self, changes: Changes) -> None:
         """Begin without a table."""
+        self._changes = changes
         self.table: MemberTable | None = None
         self.digest = 0  #: 0: there is no table
         self.live: Mapping[str, MemberRow] = {}  #: rows of members, by uid
-        self.changes = 0  #: grows when members change
         self.limit = UNIT_LIMIT  #: of members
         self.arc = WHOLE  #: that the table is to be about
         self.is_placed = False  #: the table of clusters is known, and so is the arc
@@ -229,7 +230,7 @@ class ClusterTable:
         self._count()
 
     def _count(self) -> None:
-        self.changes += 1
+        self._changes.mark(Change.MEMBERS)
         lingering = {uid: row for uid, (row, _) in self._lingering.items()}
         self.live = {**self._granted, **lingering}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ges.telling.arcs import WHOLE, Arc
+from ges.telling.changes import Change, Changes
 from ges.units.table import arc_of, counts, digest_of
 from ges.wire.unit_messages import TOP_LEVEL, UnitTable
 
@@ -12,8 +13,9 @@ from ges.wire.unit_messages import TOP_LEVEL, UnitTable
 class UnitsHeld:
     """The table of the units of one level in the context of this broker."""
 
-    def __init__(self, level: int) -> None:
+    def __init__(self, level: int, changes: Changes) -> None:
         """Begin without a table."""
+        self._changes = changes
         self.level = level
         self.table: UnitTable | None = None
         self.digest = 0  #: 0: there is no table
@@ -57,6 +59,17 @@ class UnitsHeld:
         """Hold this table from now on."""
         self.table = table
         self.digest = digest_of(table)
+        self._changes.mark(Change.UNITS)
+
+    def set_arc(self, arc: Arc) -> None:
+        """Be about this arc from now on."""
+        self.arc, self.is_placed = arc, True
+        self._changes.mark(Change.UNITS)
+
+    def note_taken(self, digest: int) -> None:
+        """Take note which table all brokers of the context hold."""
+        self.taken = digest
+        self._changes.mark(Change.TAKEN)
 
 
 def arc_held(held: UnitsHeld) -> Callable[[], Arc]:

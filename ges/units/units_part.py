@@ -8,9 +8,10 @@ there are above (:mod:`ges.units.contexts`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from ges.telling.arcs import Arc
+from ges.telling.changes import Change, Changes
 from ges.telling.part import MessageHandler, Part, earliest
 from ges.telling.shared import Asking, Sharing
 from ges.telling.spread import Surroundings
@@ -46,7 +47,6 @@ from ges.wire.unit_messages import (
 )
 from overlay.ids import Nanos, Peer
 from overlay.machine import (
-    CloseLink,
     Effect,
     Fact,
     LinkDown,
@@ -69,10 +69,12 @@ class UnitsPart(Part):
         self,
         ring: LinkedRing,
         normal: Mapping[str, Peer],
+        changes: Changes,
         config: UnitsConfig | None = None,
     ) -> None:
         """``normal``: who has normal links to here, by uid, as it is now."""
-        self._table = ClusterTable()
+        self._changes = changes
+        self._table = ClusterTable(changes)
         self._view = View(ring, normal, self._table)
         self.sharing = Sharing(self._view, lambda: self._table.arc)
         self.spread, self.comparison = self.sharing.spread, self.sharing.comparison
@@ -90,9 +92,11 @@ class UnitsPart(Part):
         config = config or UnitsConfig()
         self._ring = ring
         self._contexts = contexts = Contexts(
-            self._view, self._table, self._steward, *telling, asking, config
+            self._view, self._table, self._steward, *telling, asking, config, changes
         )
-        self.placement = Placement(self._view, contexts, self._table, self._steward, config)
+        self.placement = Placement(
+            self._view, contexts, self._table, self._steward, config, changes
+        )
         self.relocating = Relocating(self._view, contexts, self._table, self._membership)
         self.placement.aims = self.relocating.aim
         ring.be_guided(self.placement)
@@ -110,7 +114,6 @@ class UnitsPart(Part):
         self._address_of: tuple[int | None, tuple[int, ...] | None] = (None, None)
         self._nodes: Nodes | None = None
         self._nodes_of: tuple[tuple[UnitTable, ...], int | None] = ((), None)
-        self._is_touched = False
         self._told: Address | None = None
         self._is_without = False  #: and that has been told
 
@@ -242,7 +245,7 @@ class UnitsPart(Part):
 
     def on_relocated(self, uid: str, relocated: Relocated, now: Nanos) -> list[Effect]:
         """A broker that was linked to here has moved with its whole unit."""
-        self._is_touched = True
+        self._changes.mark(Change.HEARD)
         return self.relocating.on_relocated(uid, relocated, now)
 
     # ── the cluster ───────────────────────────────────────────────────────────────────────────
@@ -272,11 +275,6 @@ class UnitsPart(Part):
         return self._table.digest
 
     @property
-    def changes(self) -> int:
-        """A number that grows when the table or its members change."""
-        return self._table.changes
-
-    @property
     def counters(self) -> Counter[str]:
         """What has befallen this broker so far."""
         return self.spread.counters + self.comparison.counters + self._membership.counters
@@ -304,17 +302,10 @@ class UnitsPart(Part):
         """Somebody is linked, or no more."""
         if isinstance(event, LinkUp):
             self._view.note_there(event.peer.uid)
-        self._is_touched = True
-        return []
-
-    def on_close(self, close: CloseLink, now: Nanos) -> list[Effect]:
-        """Somebody is linked no more."""
-        self._is_touched = True
         return []
 
     def on_fact(self, fact: Fact, now: Nanos) -> list[Effect]:
         """Wait no more for those that are gone."""
-        self._is_touched = True
         match fact:
             case Confirmed(gone) | Departed(gone):
                 self._view.note_gone(gone.uid)
@@ -327,7 +318,7 @@ class UnitsPart(Part):
         due = self.next_deadline()
         if due is None or due > now:
             return []
-        self._is_touched = True
+        self._changes.mark(Change.HEARD)
         effects = self.spread.strike(self._table.end_lingering(now), now)
         effects += self.spread.handle_timers(now)
         effects += self.comparison.handle_timers(now)
@@ -342,12 +333,9 @@ class UnitsPart(Part):
         """Return when something is due next, or None."""
         return earliest(self._deadlines)
 
-    def settle(self, now: Nanos) -> list[Effect]:
+    def settle(self, changed: Set[Change], now: Nanos) -> list[Effect]:
         """Follow the ring: who is steward, who is missing, and whether there is a slot for us."""
         made = self.placement.take()
-        if not self._is_touched and not made:
-            return []
-        self._is_touched = False
         self.comparison.set_neighbours(self._view.neighbours, now)
         effects = made + self.relocating.follow(now)
         effects += self._contexts.follow(now)
@@ -355,6 +343,8 @@ class UnitsPart(Part):
         effects += self._membership.follow(now)
         effects += self._contexts.report(now)
         effects += self.placement.follow(now)
+        if self.relocating.mail:
+            self._changes.mark(Change.MAIL)
         return [*effects, *self._tell_address()]
 
     # ── inside ────────────────────────────────────────────────────────────────────────────────
@@ -377,7 +367,8 @@ class UnitsPart(Part):
         return [Notify(Unaddressed(len(self._table.live), before))]
 
     def _on_told(self, key: LinkKey, told: Told, now: Nanos) -> list[Effect]:
-        self._is_touched = self._is_touched or told.kind in TABLES
+        if told.kind in TABLES:
+            self._changes.mark(Change.HEARD)
         return self.spread.on_told(key[0], told, now)
 
     def _on_taken(self, key: LinkKey, taken: TellTaken, now: Nanos) -> list[Effect]:
@@ -390,19 +381,19 @@ class UnitsPart(Part):
         return self.sharing.on_wanted(key[0], wanted, now)
 
     def _on_rows(self, key: LinkKey, rows: Rows, now: Nanos) -> list[Effect]:
-        self._is_touched = True
+        self._changes.mark(Change.HEARD)
         return self.sharing.on_rows(key[0], rows, now)
 
     def _on_unit_handover(self, key: LinkKey, handover: UnitHandover, now: Nanos) -> list[Effect]:
-        self._is_touched = True
+        self._changes.mark(Change.HEARD)
         return self._contexts.on_handover(key[0], handover, now)
 
     def _on_unit_report(self, key: LinkKey, report: UnitReport, now: Nanos) -> list[Effect]:
-        self._is_touched = True
+        self._changes.mark(Change.HEARD)
         return self._contexts.on_report(report, now)
 
     def _on_relocate(self, key: LinkKey, relocate: Relocate, now: Nanos) -> list[Effect]:
-        self._is_touched = True
+        self._changes.mark(Change.HEARD)
         return self.relocating.on_relocate(relocate, now)
 
     def _on_slot_wanted(self, key: LinkKey, wanted: SlotWanted, now: Nanos) -> list[Effect]:
@@ -412,5 +403,5 @@ class UnitsPart(Part):
         return self._membership.on_member_lost(lost, now)
 
     def _on_handover(self, key: LinkKey, handover: StewardHandover, now: Nanos) -> list[Effect]:
-        self._is_touched = True
+        self._changes.mark(Change.HEARD)
         return self._membership.on_handover(key[0], handover, now)

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from ges.following import Following
 from ges.gateways.gateways_part import GatewaysPart
 from ges.profiles.profiles_part import ProfilesPart, Wanted
 from ges.statements.held import Statements
 from ges.statements.statements_part import ActiveIn, StatementsPart
+from ges.telling.changes import Change, Changes
 from ges.telling.part import MessageHandler, Part
 from ges.telling.post import Post
 from ges.topology.declared_links import DeclaredLinks
@@ -124,15 +126,21 @@ class UnitMachine:
         self.active: dict[Hashable, Level] = {}  #: how far subscriptions here are active
         self.statements = Statements()
         self._normal: dict[str, Peer] = {}
-        self.units = units = UnitsPart(self.ring, self._normal, config)
+        self._changes = changes = Changes()
+        self.units = units = UnitsPart(self.ring, self._normal, changes, config)
         uid = member.peer.uid
         post = Post(units.around, LINK_CODEC, self._deliver)
         rng = rng_for(uid, "explored")
-        survey, declared = Survey(rng), DeclaredLinks(self.ring, self._normal, rng)
+        survey = Survey(rng, changes)
+        declared = DeclaredLinks(self.ring, self._normal, rng, changes)
         up: dict[LinkClass, set[str]] = {LinkClass.SECURE: set(), LinkClass.EXPRESS: set()}
-        self.gateways = GatewaysPart(self.ring, units, survey, post, up, self.statements, declared)
-        self.profiles = ProfilesPart(self.ring, units, post)
-        self.stating = StatementsPart(uid, units, self.gateways, self.profiles, self.statements)
+        self.gateways = GatewaysPart(
+            self.ring, units, survey, post, up, self.statements, declared, changes
+        )
+        self.profiles = ProfilesPart(self.ring, units, post, changes)
+        self.stating = StatementsPart(
+            uid, units, self.gateways, self.profiles, self.statements, changes
+        )
         self._parts: tuple[Part, ...] = (
             units,
             post,
@@ -140,6 +148,7 @@ class UnitMachine:
             self.profiles,
             self.stating,
         )
+        self._following = Following(changes, self.ring, self._parts)
         self._on_message: dict[type[Message], MessageHandler] = {}
         for part in self._parts:
             self._on_message |= part.messages
@@ -162,6 +171,7 @@ class UnitMachine:
             case Gone(member):
                 self.ring.linked.pop(member.uid, None)
                 self._normal.pop(member.uid, None)
+                self._changes.mark(Change.LINKS)
                 for part in self._parts:
                     effects += part.on_link(LinkDown(member.uid, Closed.LOST), now)
                 effects.append(Notify(Departed(member)))
@@ -198,6 +208,7 @@ class UnitMachine:
     def _link(self, member: Member, now: Nanos) -> list[Effect]:
         self.ring.linked[member.uid] = member
         self._normal[member.uid] = member.peer
+        self._changes.mark(Change.LINKS)
         effects = [each for part in self._parts for each in part.greet(member.uid)]
         for part in self._parts:
             effects += part.on_link(LinkUp(member.peer, member.peer.url), now)
@@ -210,10 +221,10 @@ class UnitMachine:
     def _finish(self, effects: list[Effect], now: Nanos) -> list[Effect]:
         for effect in tuple(effects):
             if isinstance(effect, Notify):
+                self._changes.mark(Change.FACTS)
                 for part in self._parts:
                     effects += part.on_fact(effect.fact, now)
-        for part in self._parts:
-            effects += part.settle(now)
+        effects += self._following.settle(now)
         for effect in effects:
             if isinstance(effect, Notify) and isinstance(effect.fact, ActiveIn):
                 self.active |= dict.fromkeys(effect.fact.keys, effect.fact.level)

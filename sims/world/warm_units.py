@@ -107,7 +107,7 @@ def settle_in(node: BrokerNode, tables: Tables, now: Nanos) -> Input:
     contexts = node.units.units_above
     contexts.settle_in(tables.units, now)
     for planner in contexts.planners.values():
-        planner.held.taken = planner.held.digest
+        planner.held.note_taken(planner.held.digest)
     [rows] = pack_rows([(Kind.MEMBER_TABLE, tables.cluster)])
     return MessageReceived(node.ring.right[0].uid, rows)
 

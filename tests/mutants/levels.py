@@ -40,8 +40,8 @@ LEVELS = Chapter(first="unit")
 
 
 def _settled_once(original: Method) -> Method:
-    def settle(self: StatementsPart, now: Any) -> Any:  # noqa: ANN401
-        effects = original(self, now)
+    def settle(self: StatementsPart, changed: Any, now: Any) -> Any:  # noqa: ANN401
+        effects = original(self, changed, now)
         if self._stated and all(each.is_taken for each in self._stated.values()):
             self._due = None
         return effects

@@ -9,6 +9,7 @@ from ges.matching.asks import ask_for
 from ges.profiles.exchange import ProfileExchange
 from ges.profiles.profile import Profile
 from ges.profiles.profiles_part import STAYS_NS
+from ges.telling.changes import Changes
 from ges.telling.shared import Asking
 from ges.wire.asked import CLASS_BITS, Ask
 from ges.wire.matter import Matter
@@ -90,7 +91,9 @@ class Cluster:
                     self.send(uid, other, delta)
             return []
 
-        exchange: ProfileExchange[Key] = ProfileExchange(uid, life, send, tell_all, profile)
+        exchange: ProfileExchange[Key] = ProfileExchange(
+            uid, life, send, tell_all, Changes(), profile
+        )
         asking = Asking(Kind.PROFILES, exchange, send, stays=STAYS_NS)
         broker = Broker(uid, life, exchange, asking)
         self.brokers[uid] = broker

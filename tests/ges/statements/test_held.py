@@ -62,10 +62,12 @@ def test_a_unit_says_that_brokers_wait_for_slots_in_it() -> None:
     statements = known()
     statements.take(said(100, 200, "a"))
     assert not statements.is_crowded
-    before = statements.changes
-    statements.take(replace(said(100, 200, "a", version=2), is_crowded=True))
+    calm, crowded = statements.get((1, Arc(100, 200))), said(100, 200, "a", version=2)
+    assert not statements.note(crowded, calm), "links and slots are as they were"
+    crowded = replace(crowded, is_crowded=True)
+    assert statements.take(crowded)
     assert statements.is_crowded
-    assert statements.changes > before, "who follows the units is to look again"
+    assert statements.note(crowded, calm), "parts that follow other units are to look again"
     statements.set_nodes(Nodes(), ())
     assert not statements.is_crowded
 

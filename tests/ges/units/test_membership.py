@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from ges.telling.arcs import WHOLE
+from ges.telling.changes import Changes
 from ges.telling.shared import PULL_NS, Asking, Sharing, pack_rows
 from ges.units.membership import GRACE_NS, MAX_HOPS, REPORT_NS, Membership
 from ges.units.steward import BATCH_NS, MAX_WANTED, PATIENCE_NS, Steward
@@ -55,7 +56,7 @@ class Broker:
         around = [n for n in (left, right) if n is not None]
         self.linked = {member(n).uid: n for n in linked or (10, *around)}
         self.gone: set[str] = set()
-        self.table = ClusterTable()
+        self.table = ClusterTable(Changes())
         sharing = Sharing(self, lambda: WHOLE)
         self.asking = Asking(Kind.TABLES, WholeTables(self.tables))
         self.steward = Steward(self, self.table, sharing.spread)

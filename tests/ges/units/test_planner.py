@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ges.telling.arcs import Arc
+from ges.telling.changes import Changes
 from ges.telling.spread import Spread
 from ges.units.office import PATIENCE_NS
 from ges.units.planner import (
@@ -45,7 +46,7 @@ class Broker:
         self.linked = {member(n).uid: n for n in {60, 900, left}}
         self.gone: set[str] = set()
         self.live: dict[str, MemberRow] = {}
-        self.held = UnitsHeld(3)
+        self.held = UnitsHeld(3, Changes())
         self.spread = Spread(self)
         self.planner = Planner(self, self.held, self.spread, UnitsConfig(limit))
         self.planner.found(0)
@@ -232,7 +233,7 @@ def test_a_fold_waits_for_the_part_that_has_gone_and_then_goes_on_without() -> N
 
 
 def test_a_table_of_another_context_is_not_held() -> None:
-    held = UnitsHeld(2)
+    held = UnitsHeld(2, Changes())
     table = UnitTable(2, 5, member(1).uid, (UnitRow(0, 0),), 0, 0, 8)
     assert not held.loses(table), "the context is not known yet"
     held.is_placed = True
