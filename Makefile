@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Many tests wait for processes and for times to pass: more workers than cores keep the cores busy.
-JOBS ?= 4
+JOBS ?= 5
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo demo-quick test soak live-soak bench bench-links mutants docs lint format types check clean
