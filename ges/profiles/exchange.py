@@ -71,7 +71,6 @@ class ProfileExchange(Generic[K]):
         self._asks: dict[K, Ask] = {}
         self._asked: dict[str, Nanos] = {}  #: who was asked for its profile, and when
         self._answered: dict[str, Nanos] = {}  #: who had all of our profile, and when
-        self._greeted: dict[str, Nanos] = {}  #: who was told once more what we want, and when
         self._remind_at: Nanos | None = None  #: when to see whether all have taken the profile
 
     # ── what this broker knows ────────────────────────────────────────────────────────────────
@@ -145,7 +144,7 @@ class ProfileExchange(Generic[K]):
             )  # nobody waits for this broker, so it may miss anything
         others = {uid: life for uid, life in incarnations.items() if uid != self._uid}
         self._held.set_members(others)
-        for known in (self._asked, self._answered, self._greeted):
+        for known in (self._asked, self._answered):
             for uid in [*known]:
                 if uid not in others:
                     del known[uid]
@@ -181,8 +180,6 @@ class ProfileExchange(Generic[K]):
             # Nobody gathers the answer to what one member was sent, and by what came early a later
             # version is taken than was asked for.
             effects += self._send(delta.origin, ProfileTaken(version))
-        if delta.life and uid == delta.origin:
-            effects += self._greet_back(uid, now)
         return is_taken, effects
 
     def on_delta(self, uid: str, delta: ProfileDelta, now: Nanos) -> list[Effect]:
@@ -292,15 +289,6 @@ class ProfileExchange(Generic[K]):
             return []
         self._asked[uid] = now
         return self._send(uid, RowsWanted(Kind.PROFILES, (), key=uid))
-
-    def _greet_back(self, uid: str, now: Nanos) -> list[Effect]:
-        """Say what we want, where it came too early: before that member knew that we are one."""
-        last = self._greeted.get(uid)
-        is_new = last is None or now - last >= ASK_NS
-        if not is_new or not self._acks.lacks(uid, self.profile.version.count):
-            return []
-        self._greeted[uid] = now
-        return self._send(uid, self.profile.statement(self._acks.life_of(uid)))
 
     def _pages(self, uid: str, now: Nanos) -> list[Effect]:
         """Send a member all of this broker's profile."""

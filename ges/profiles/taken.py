@@ -82,11 +82,6 @@ class Acknowledgements:
         member = self._members.get(uid)
         return member.incarnation if member is not None else 0
 
-    def lacks(self, uid: str, count: int) -> bool:
-        """Say whether a member has not taken the version of that count, and is waited for."""
-        member = self._members.get(uid)
-        return member is not None and member.bound < count
-
     def floor(self, count: int) -> int:
         """Return the count that all members have taken; ``count`` if there are none."""
         return min((member.bound for member in self._members.values()), default=count)
