@@ -41,18 +41,6 @@ def on_the_way(service: Service, source: str, wanted: Sequence[str]) -> set[str]
     return found
 
 
-def test_what_newcomers_want_is_known_at_once() -> None:
-    """They say so before the first broker knows that they are members, and once more after it."""
-    service = Service.ring_of(1, seed=1)
-    service.run(3)
-    for _ in range(2):
-        service.start(service.alive[:1])
-    service.run(0.2)
-    machines = [broker.node for broker in service.brokers.values()]
-    assert {node.units.slot for node in machines} == {0, 1, 2}
-    assert [node.profiles.index.unknown for node in machines] == [0, 0, 0]
-
-
 @pytest.mark.parametrize("n", [3, 5, 8, pytest.param(16, marks=pytest.mark.soak)])
 def test_nobody_else_sees_an_event(n: int) -> None:
     service = ring_of(n)
