@@ -47,7 +47,7 @@ def _these(*changes: Change) -> frozenset[Change]:
     return frozenset(changes)
 
 
-#: What the machine itself marks: the ring and the links come before all parts.
+#: Changes that the machine itself marks: the ring and the links come before all parts.
 OF_THE_RING = _these(Change.LINKS, Change.FACTS, Change.PLACE, Change.BESIDE)
 
 #: In the order in which parts hear of links and facts, run their timers and settle.

@@ -61,7 +61,7 @@ class Weather(Latency):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one fault, in seconds."""
+    """One fault: times until events came again, in seconds."""
 
     gap: float  #: the longest between two events of one subscriber
     left: float  #: until the last event came that took longer than 10 ms

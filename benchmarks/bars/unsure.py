@@ -17,7 +17,7 @@ CHURN_GAP_S = 2.0  #: from one such change to the next, in the mean
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What was seen in one time."""
+    """The brokers that were unsure in one stretch of time."""
 
     unsure: float  #: of broker-moments on the ring, from 0 to 1
     median_s: float  #: of how long one broker was unsure at a time; 0: none was
@@ -52,7 +52,7 @@ class Watch:
 
     @property
     def seen(self) -> Share:
-        """What was seen so far."""
+        """Return the figures so far."""
         spans = sorted(self._spans) or [0.0]
         middle, late = (spans[int(share * (len(spans) - 1))] for share in (0.5, 0.99))
         return Share(self._unsure / max(1, self._looks), middle, late)

@@ -117,7 +117,7 @@ def _incidents(random: np.random.Generator, run: Mapping[str, object], per_run: 
         ),
         "witnesses": [["w"]] * per_run,
     }
-    # What is not planted, nobody has told: levels of units, and records.
+    # Levels of units and records are not planted: these columns are empty.
     return pa.table(
         {f.name: columns.get(f.name, pa.nulls(per_run, f.type)) for f in arrow_schema(Incident)},
         schema=arrow_schema(Incident),

@@ -35,7 +35,7 @@ class Failed(msgspec.Struct, frozen=True, tag=True):
 
 
 class LineReader:
-    """What comes, by the line."""
+    """Lines from a worker, as they come."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive

@@ -1,4 +1,4 @@
-"""What a broker says of its links, for people and for scripts."""
+"""The links of a broker, as it tells people and scripts of them."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ async def demonstrate(folder: Path, scale: Scale, out: Path, tell: Telling) -> F
 
 
 class _Demo:
-    """What the steps share; each returns what was found, and the sentence on it."""
+    """State that the steps share; each step returns its finding, and the sentence on it."""
 
     def __init__(self, local: LocalBrokers, scale: Scale, out: Path, tell: Telling) -> None:
         self._local = local

@@ -1,6 +1,6 @@
 """Our own commands as processes on this machine, brokers above all; none outlives who starts it.
 
-What a process prints goes to a file, and what it logs to another, in the folder of the caller. Each
+A process prints into one file, and logs into another, in the folder of the caller. Each
 process has a group of its own: Ctrl-C reaches the caller alone, which ends the processes in good
 order. Settings that are meant for the user's own brokers do not reach them.
 """
@@ -33,7 +33,7 @@ TAIL_LINES = 8
 
 
 class Process(Protocol):
-    """What is done to a process, whoever has started it."""
+    """One process on this machine: its output, its log, and its end."""
 
     @property
     def pid(self) -> int:
@@ -86,12 +86,12 @@ class LocalProcess:
 
     @property
     def out(self) -> str:
-        """What it has printed in this life."""
+        """Its output in this life."""
         return self._out.read_text()
 
     @property
     def err(self) -> str:
-        """What it has logged in all its lives."""
+        """Its log of all its lives."""
         return self._err.read_text() if self._err.exists() else ""
 
     def start(self) -> None:

@@ -51,7 +51,7 @@ S = TypeVar("S", bound=Hashable)
 
 
 class Tokens(Generic[S]):
-    """The tokens of one broker, by stream. A relay path is a stream of its own."""
+    """The tokens of one broker, by stream: one for each link that events go over."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng

@@ -18,7 +18,7 @@ from overlay.multigraph.weights import LinkKey
 
 
 class Answers:
-    """What one broker sends to one other broker, as that asked for it or lacks it."""
+    """Sends events to one broker that has asked for them, or lacks them."""
 
     def __init__(
         self,

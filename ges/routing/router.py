@@ -240,7 +240,7 @@ class Router:
         fresh = self._arrivals.fresh_of(run)
         if self._plans.here is not None:
             flags = head.flags & ~WAY_FLAGS | head.flags & AGAIN_FLAG
-            # What is sent again goes on by the tree though it has come: it may be for more brokers.
+            # An event that is sent again goes on by the tree, as it may be for more brokers.
             for part in (run,) if head.again else fresh:
                 self._passing.pass_on(part, duty, flags, head.link_class, now)
             for part in fresh:

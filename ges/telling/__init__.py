@@ -1,4 +1,4 @@
-"""What one broker knows and others are to know: told to all, compared, and asked for. Pure.
+"""Knowledge that brokers share: they tell it to all, compare it, and ask for it. Pure.
 
 To all
     ``arcs`` (a tree over arcs of the ring), ``spread`` (something is told to all members, and they

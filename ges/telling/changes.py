@@ -13,7 +13,7 @@ from enum import Enum, auto
 
 
 class Change(Enum):
-    """What one part of a machine, or the machine itself, has changed."""
+    """A kind of change that one part of a machine, or the machine itself, makes."""
 
     LINKS = auto()  #: a link came up, went down, was refused, or is closed by the ring
     FACTS = auto()  #: the ring or a part has found something
@@ -36,7 +36,7 @@ class Change(Enum):
 
 
 class Changes:
-    """What was marked in one machine, for each part that follows it."""
+    """The marked changes of one machine, for each part that follows them."""
 
     def __init__(self) -> None:
         self._followers: dict[Change, list[set[Change]]] = {each: [] for each in Change}

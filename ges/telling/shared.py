@@ -143,7 +143,7 @@ class Table(Generic[R]):
 
 
 class Held(Protocol):
-    """What is compared with others, by a digest and then by versions."""
+    """Rows that brokers compare, by a digest and then by versions."""
 
     @property
     def digest(self) -> int:

@@ -23,7 +23,7 @@ from overlay.multigraph.weights import RESETS
 
 
 class SurveyPart(Part):
-    """What the survey is told."""
+    """The part of a broker's machine that hands measurements of links to the survey."""
 
     def __init__(self, survey: Survey) -> None:
         self._survey = survey

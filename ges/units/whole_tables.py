@@ -53,7 +53,7 @@ class WholeTables:
     def answer(self, uid: str, wanted: RowsWanted, now: Nanos) -> tuple[list[Effect], bool]:
         """Send a broker the tables that it lacks, or that count against its own.
 
-        What was answered last is kept: a false broker may ask the same without end.
+        The last answer is kept: a false broker may ask the same without end.
         """
         about = wanted, tuple(self._tables()), tuple(self._taken())
         if about != self._asked:

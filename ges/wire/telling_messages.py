@@ -83,7 +83,7 @@ class Letter(Message, frozen=True):
 
 
 class HeldDigest(msgspec.Struct, frozen=True, array_like=True):
-    """What the sender holds of one kind."""
+    """The digest of all that the sender holds of one kind."""
 
     kind: KindNumber
     digest: Digest
@@ -92,7 +92,7 @@ class HeldDigest(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Held(Message, frozen=True):
-    """What the sender holds, one entry for each kind; who holds something else asks for it."""
+    """Digests of the sender, one for each kind; a broker with other digests asks for rows."""
 
     digests: Annotated[tuple[HeldDigest, ...], msgspec.Meta(max_length=MAX_KINDS)]
 

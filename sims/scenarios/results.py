@@ -1,4 +1,4 @@
-"""What a run came to: its rows. And to whom it says how far it is."""
+"""The result of a run: its rows; and the listener that hears how far the run is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Progress = Callable[[str, float, Nanos], None]
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run showed."""
+    """The rows and figures of one run."""
 
     run: Run
     incidents: tuple[Incident, ...]

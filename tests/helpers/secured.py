@@ -1,4 +1,4 @@
-"""What a whole broker knows of secure links."""
+"""Secure links, as a whole broker knows them."""
 
 from __future__ import annotations
 

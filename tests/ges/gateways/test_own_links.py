@@ -1,4 +1,4 @@
-"""What a broker tells of its links, and how soon."""
+"""A broker tells of its links, and how soon it does."""
 
 from __future__ import annotations
 
