@@ -185,8 +185,8 @@ async def test_secure_events_on_links_that_are_cut(
             nursery.cancel_scope.cancel()
     assert got == list(range(total))
     counters = sum((b.driver.counters for b in ring), Counter[str]())
-    # Over the next connection, or by another path once there was one: the cuts were felt.
-    assert counters["events_sent_again"] + counters["events_parked_sent"] > 0
+    # Beside a normal link that is up, a secure one that is lost leaves the tables at once.
+    assert counters["events_sent_again" if normal_as_well else "events_parked_sent"] > 0
     assert counters["events_unacknowledged_dropped"] == counters["events_without_link"] == 0
     assert [b.stack.ordering.lost for b in ring] == [0] * size
 
