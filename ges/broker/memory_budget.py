@@ -75,6 +75,7 @@ class MemoryBudget:
         self._tidy = tidy
         self._uncounted = 0  #: bytes, as measured last
         self._look_at: Nanos = 0
+        self._took: Nanos = 0  #: by the look before
         self._measure_at: Nanos = 0
         self._alarm_at: Nanos = 0
 
@@ -97,7 +98,10 @@ class MemoryBudget:
         held = {pool.name: pool.held_bytes() for pool in self.pools}
         total = sum(held.values())
         counted_at = self._now()
-        self._look_at = counted_at + max(LOOK_NS, LOOK_SHARE * (counted_at - now))
+        # One look may seem long as the scheduler ran another process amid it: two do not lie alike.
+        took, before = counted_at - now, self._took
+        self._look_at = counted_at + max(LOOK_NS, LOOK_SHARE * min(took, before))
+        self._took = took
         excess = self._alarm(total, now)
         limit = self.limit
         if total > limit:
