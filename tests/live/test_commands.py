@@ -149,9 +149,9 @@ def test_lines_are_published_as_they_come(brokers: Fleet) -> None:
 
 def test_too_few_events_in_time_are_an_error(brokers: Fleet) -> None:
     broker = brokers.broker()
-    done = chordal("sub", "a", "--count", "3", "--wait", "0.2", "--broker", broker.url)
+    done = chordal("sub", "a", "--count", "3", "--wait", "2", "--broker", broker.url)
     assert done.returncode == 1
-    assert "0 of 3 events came within 0.2 s" in done.stderr
+    assert "0 of 3 events came within 2 s" in done.stderr
     assert chordal_here("sub", "a", "--wait", "0.2", "--broker", broker.url).returncode == 0
 
 
